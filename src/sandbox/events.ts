@@ -1,9 +1,17 @@
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
-import { findEvent, listEvents, newestSequence, type RecordedEvent } from '../domain/base/events/events.ts';
+import { type DeliveryProgress, deliveriesOfEvents } from '../domain/access/webhooks/webhook-deliveries.ts';
+import {
+  findEvent,
+  listEvents,
+  newestSequence,
+  type RecordedEvent,
+  resourceFields,
+} from '../domain/base/events/events.ts';
 import { ApiError, invalidField, invalidQuery } from '../errors.ts';
 import type { ControlContext, ControlInput } from './control-plane.ts';
-import type { SandboxEvent, SandboxEvents } from './generated/schemas.ts';
+import type { SandboxEvent, SandboxEventDelivery, SandboxEvents } from './generated/schemas.ts';
+import { type References, readReferences } from './names.ts';
 
 /** The path is malformed or does not exist in the payload. */
 export class InvalidPathError extends Error {
@@ -164,7 +172,8 @@ export async function followEvents(query: Query, context: ControlContext): Promi
     position = { log, sequence: found.sequence };
     const isOver = performance.now() >= untilMs || context.signal.aborted;
     if (found.data.length > 0 || (found.isAtEnd && (wasReset || isOver))) {
-      return { data: found.data, cursor: `${position.log}.${position.sequence}`, began_anew: wasReset };
+      const data = await eventViews(found.data, context);
+      return { data, cursor: `${position.log}.${position.sequence}`, began_anew: wasReset };
     }
     if (found.isAtEnd) await sleep(Math.min(POLL_INTERVAL_MS, untilMs - performance.now()), context.signal);
     else await nextTurn();
@@ -179,15 +188,19 @@ async function scan(position: Position, filter: EventFilter, context: ControlCon
     const range = { afterSequence: position.sequence, untilSequence, limit: BATCH, types, appId };
     return { rows: await listEvents(em, range), newest: untilSequence };
   });
-  const data: SandboxEvent[] = [];
+  const data: RecordedEvent[] = [];
   for (const row of rows) {
-    const event = eventView(row, context);
-    if (conditions.every((holds) => holds(event.payload))) data.push(event);
+    const isWanted = conditions.length === 0 || holdAll(conditions, context.events.write(row.payload));
+    if (isWanted) data.push(row);
     if (data.length === limit) return { data, sequence: row.sequence, isAtEnd: false };
   }
   const isAtEnd = rows.length < BATCH;
   const sequence = isAtEnd ? Math.max(newest, position.sequence) : rows.at(-1)!.sequence;
   return { data, sequence, isAtEnd };
+}
+
+function holdAll(conditions: readonly Condition[], payload: unknown): boolean {
+  return conditions.every((holds) => holds(payload));
 }
 
 async function positionOf(after: string, context: ControlContext): Promise<Position> {
@@ -281,14 +294,57 @@ function put(
   }
 }
 
-/** The control plane's representation of an event, with the payload that endpoints receive. */
-export function eventView(event: RecordedEvent, { events }: Pick<ControlContext, 'events'>): SandboxEvent {
-  const payload = events.write(event.payload) as SandboxEvent['payload'];
+/** The control plane's representation of events, with the payload that endpoints receive. */
+export async function eventViews(
+  rows: readonly RecordedEvent[],
+  { events, requests, read }: Pick<ControlContext, 'events' | 'requests' | 'read'>,
+): Promise<SandboxEvent[]> {
+  if (rows.length === 0) return [];
+  const references = rows.map(referencesOf);
+  const { named, deliveries } = await read(async (em) => ({
+    named: await readReferences(em, references),
+    deliveries: await deliveriesOfEvents(
+      em,
+      rows.map(({ sequence }) => sequence),
+    ),
+  }));
+  return rows.map((event, index) => {
+    const payload = events.write(event.payload) as SandboxEvent['payload'];
+    return {
+      id: event.id,
+      app_id: event.appId,
+      type: payload.type,
+      created_at_ms: event.createdAtMs,
+      ...named(references[index]!),
+      request_id: requests?.causeOf(event.id) ?? null,
+      deliveries:
+        event.fannedOutAtMs === null ? null : (deliveries.get(event.sequence) ?? []).map(deliveryView),
+      payload,
+    };
+  });
+}
+
+function deliveryView(row: DeliveryProgress): SandboxEventDelivery {
+  const { id, endpointId, status, attemptCount } = row;
   return {
-    id: event.id,
-    app_id: event.appId,
-    type: payload.type,
-    created_at_ms: event.createdAtMs,
-    payload,
+    id,
+    endpoint_id: endpointId,
+    status: status as SandboxEventDelivery['status'],
+    attempt_count: attemptCount,
   };
+}
+
+/** The resources that an event is about. */
+function referencesOf({ appId, payload }: RecordedEvent): References {
+  const body = JSON.parse(payload) as Readonly<Record<string, unknown>>;
+  const text = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);
+  const userId = text(body.user_id) ?? text((body.user as { id?: unknown } | undefined)?.id);
+  const member = resourceFields.find((name) => text(body[name]) !== undefined);
+  const subject =
+    member === undefined
+      ? userId === undefined
+        ? undefined
+        : { type: 'user', id: userId }
+      : { type: member.slice(0, -'_id'.length), id: String(body[member]) };
+  return { appId, subject, walletId: text(body.wallet_id), userId };
 }

@@ -3,7 +3,13 @@ import { KeyQuorumEntity, KeyQuorumMemberEntity } from '../domain/access/key-quo
 import { PolicyEntity } from '../domain/access/policies/policy.entity.ts';
 import { LinkedAccountEntity } from '../domain/access/user-records/user.entity.ts';
 import { WalletEntity } from '../domain/wallets/wallets/wallet.entity.ts';
-import type { SandboxMember, SandboxNamed, SandboxOwner } from './generated/schemas.ts';
+import type {
+  SandboxMember,
+  SandboxNamed,
+  SandboxNamedWallet,
+  SandboxOwner,
+  SandboxSubject,
+} from './generated/schemas.ts';
 
 // The names of resources to which rows of lists refer. Each function reads all names of a page with one statement.
 
@@ -55,6 +61,17 @@ export async function policyNames(em: SqlEntityManager, ids: readonly string[]):
   return new Map(policies.map(({ id, name }) => [id, name]));
 }
 
+/** The display names of key quorums. */
+async function quorumNames(em: SqlEntityManager, ids: readonly string[]): Promise<Names> {
+  if (ids.length === 0) return new Map();
+  const quorums = await em.find(
+    KeyQuorumEntity,
+    { id: { $in: [...new Set(ids)] } },
+    { fields: ['id', 'displayName'], disableIdentityMap: true },
+  );
+  return new Map(quorums.map(({ id, displayName }) => [id, displayName]));
+}
+
 /** The id with its name. */
 export function named(id: string, names: Names): SandboxNamed {
   return { id, name: names.get(id) ?? null };
@@ -84,19 +101,10 @@ export async function ownersOf(
   );
   const membersOf = (kind: string) => members.filter((row) => row.kind === kind).map(({ member }) => member);
   const users = await userNames(em, membersOf('user'));
-  const inner = membersOf('key_quorum');
-  const innerNames =
-    inner.length === 0
-      ? []
-      : await em.find(
-          KeyQuorumEntity,
-          { id: { $in: [...new Set(inner)] } },
-          { fields: ['id', 'displayName'], disableIdentityMap: true },
-        );
   const names: Readonly<Record<string, Names>> = {
     public_key: keyNames,
     user: users,
-    key_quorum: new Map(innerNames.map(({ id, displayName }) => [id, displayName])),
+    key_quorum: await quorumNames(em, membersOf('key_quorum')),
   };
   const byQuorum = Map.groupBy(members, ({ keyQuorumId }) => keyQuorumId);
   return new Map(
@@ -115,4 +123,96 @@ export async function ownersOf(
       return [id, owner];
     }),
   );
+}
+
+/** The resources to which a row of a list refers. */
+export interface References {
+  /** The app whose external ids may name the wallet. Null if the app is unknown. */
+  readonly appId: string | null;
+  /** What the row is about: its most specific resource. */
+  readonly subject: { readonly type: string; readonly id: string } | undefined;
+  /** The id of the wallet, or `ext_wal_` and its external id. */
+  readonly walletId: string | undefined;
+  readonly userId: string | undefined;
+}
+
+/** The resources of a row with their names. */
+interface NamedReferences {
+  readonly subject: SandboxSubject | null;
+  readonly wallet: SandboxNamedWallet | null;
+  readonly user: SandboxNamed | null;
+}
+
+const EXTERNAL_PREFIX = 'ext_wal_';
+
+/** Ids of users have the configured prefix in requests, and `service` in the database. */
+const storedUserId = (id: string): string => id.replace(/^did:[a-z0-9-]+:/, 'did:service:');
+
+/** Reads the names of everything to which the rows of a page refer, with one statement for each kind of resource. */
+export async function readReferences(
+  em: SqlEntityManager,
+  rows: readonly References[],
+): Promise<(row: References) => NamedReferences> {
+  const walletIds = rows.flatMap(({ walletId }) => walletId ?? []);
+  const findWallet = await readWallets(em, walletIds);
+  const users = await userNames(
+    em,
+    rows.flatMap(({ userId }) => (userId === undefined ? [] : storedUserId(userId))),
+  );
+  const idsOf = (type: string): string[] =>
+    rows.flatMap(({ subject }) => (subject?.type === type ? subject.id : []));
+  const policies = await policyNames(em, idsOf('policy'));
+  const quorums = await quorumNames(em, idsOf('key_quorum'));
+  return (row) => {
+    const { subject, walletId, userId } = row;
+    const wallet = walletId === undefined ? undefined : findWallet(walletId, row.appId);
+    const user = userId === undefined ? null : { id: userId, name: users.get(storedUserId(userId)) ?? null };
+    const names: Readonly<Record<string, string | null | undefined>> = {
+      wallet: wallet?.name,
+      user: user?.name,
+      policy: policies.get(subject?.id ?? ''),
+      key_quorum: quorums.get(subject?.id ?? ''),
+    };
+    const id = subject?.type === 'wallet' ? (wallet?.id ?? subject.id) : subject?.id;
+    return {
+      subject:
+        subject === undefined || id === undefined
+          ? null
+          : { type: subject.type, id, name: names[subject.type] ?? null },
+      wallet: wallet ?? null,
+      user,
+    };
+  };
+}
+
+/** Reads wallets by their ids and external ids. */
+async function readWallets(
+  em: SqlEntityManager,
+  ids: readonly string[],
+): Promise<(id: string, appId: string | null) => SandboxNamedWallet | undefined> {
+  const [external, own] = [new Set<string>(), new Set<string>()];
+  for (const id of ids) {
+    if (id.startsWith(EXTERNAL_PREFIX)) external.add(id.slice(EXTERNAL_PREFIX.length));
+    else own.add(id);
+  }
+  const conditions = [
+    ...(own.size === 0 ? [] : [{ id: { $in: [...own] } }]),
+    ...(external.size === 0 ? [] : [{ externalId: { $in: [...external] } }]),
+  ];
+  if (conditions.length === 0) return () => undefined;
+  const rows = await em.find(
+    WalletEntity,
+    { $or: conditions },
+    {
+      fields: ['id', 'appId', 'externalId', 'displayName', 'address', 'chainType'],
+      disableIdentityMap: true,
+    },
+  );
+  const found = new Map<string, SandboxNamedWallet>();
+  for (const { id, appId, externalId, displayName, address, chainType } of rows) {
+    const wallet = { id, name: displayName, address, chain_type: chainType };
+    found.set(id, wallet);
+    if (externalId !== null) found.set(`${appId}/${EXTERNAL_PREFIX}${externalId}`, wallet);
+  }
+  return (id, appId) => found.get(id) ?? found.get(`${appId}/${id}`);
 }

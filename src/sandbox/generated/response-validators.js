@@ -6,9 +6,9 @@ import {
 import {
  validateReplaySandboxRequest,
  validateSandboxVerificationAction,
+ validateSandboxAppSettings,
  validateSandboxProviderState,
  validateSandboxPayoutOutcome,
- validateSandboxAppSettings,
  validateSandboxTransactionEffect,
  validateSandboxMfaMethod,
  validateSandboxFaultEffect,
@@ -3833,13 +3833,13 @@ function validateSandboxEvent(data, { instancePath = "", parentData, parentDataP
  if (errors === 0) {
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
-   if (data.id === void 0 && (missing0 = "id") || data.app_id === void 0 && (missing0 = "app_id") || data.type === void 0 && (missing0 = "type") || data.created_at_ms === void 0 && (missing0 = "created_at_ms") || data.payload === void 0 && (missing0 = "payload")) {
-    validateSandboxEvent.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "app_id", "type", "created_at_ms", "payload"] }, message: "must have required property '" + missing0 + "'" }];
+   if (data.id === void 0 && (missing0 = "id") || data.app_id === void 0 && (missing0 = "app_id") || data.type === void 0 && (missing0 = "type") || data.created_at_ms === void 0 && (missing0 = "created_at_ms") || data.subject === void 0 && (missing0 = "subject") || data.wallet === void 0 && (missing0 = "wallet") || data.user === void 0 && (missing0 = "user") || data.request_id === void 0 && (missing0 = "request_id") || data.deliveries === void 0 && (missing0 = "deliveries") || data.payload === void 0 && (missing0 = "payload")) {
+    validateSandboxEvent.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "app_id", "type", "created_at_ms", "subject", "wallet", "user", "request_id", "deliveries", "payload"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
     for (const key0 in data) {
-     if (!(key0 === "id" || key0 === "app_id" || key0 === "type" || key0 === "created_at_ms" || key0 === "payload")) {
+     if (!hasOwnProperty.call(schemaSandboxEvent.properties, key0)) {
       validateSandboxEvent.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
       return false;
       break;
@@ -3899,15 +3899,214 @@ function validateSandboxEvent(data, { instancePath = "", parentData, parentDataP
          var valid0 = true;
         }
         if (valid0) {
-         if (data.payload !== void 0) {
+         if (data.subject !== void 0) {
+          let data4 = data.subject;
           const _errs10 = errors;
-          if (!validateSandboxEventPayload(data.payload, { instancePath: instancePath + "/payload", parentData: data, parentDataProperty: "payload", rootData })) {
-           vErrors = vErrors === null ? validateSandboxEventPayload.errors : vErrors.concat(validateSandboxEventPayload.errors);
+          const _errs11 = errors;
+          let valid1 = false;
+          const _errs12 = errors;
+          if (!validateSandboxSubject(data4, { instancePath: instancePath + "/subject", parentData: data, parentDataProperty: "subject", rootData })) {
+           vErrors = vErrors === null ? validateSandboxSubject.errors : vErrors.concat(validateSandboxSubject.errors);
            errors = vErrors.length;
+          }
+          var _valid0 = _errs12 === errors;
+          valid1 = valid1 || _valid0;
+          if (!valid1) {
+           const _errs13 = errors;
+           if (data4 !== null) {
+            const err0 = { instancePath: instancePath + "/subject", schemaPath: "#/properties/subject/anyOf/1/type", keyword: "type", params: { type: "null" }, message: "must be null" };
+            if (vErrors === null) {
+             vErrors = [err0];
+            } else {
+             vErrors.push(err0);
+            }
+            errors++;
+           }
+           var _valid0 = _errs13 === errors;
+           valid1 = valid1 || _valid0;
+          }
+          if (!valid1) {
+           const err1 = { instancePath: instancePath + "/subject", schemaPath: "#/properties/subject/anyOf", keyword: "anyOf", params: {}, message: "must match a schema in anyOf" };
+           if (vErrors === null) {
+            vErrors = [err1];
+           } else {
+            vErrors.push(err1);
+           }
+           errors++;
+           validateSandboxEvent.errors = vErrors;
+           return false;
+          } else {
+           errors = _errs11;
+           if (vErrors !== null) {
+            if (_errs11) {
+             vErrors.length = _errs11;
+            } else {
+             vErrors = null;
+            }
+           }
           }
           var valid0 = _errs10 === errors;
          } else {
           var valid0 = true;
+         }
+         if (valid0) {
+          if (data.wallet !== void 0) {
+           let data5 = data.wallet;
+           const _errs15 = errors;
+           const _errs16 = errors;
+           let valid2 = false;
+           const _errs17 = errors;
+           if (!validateSandboxNamedWallet(data5, { instancePath: instancePath + "/wallet", parentData: data, parentDataProperty: "wallet", rootData })) {
+            vErrors = vErrors === null ? validateSandboxNamedWallet.errors : vErrors.concat(validateSandboxNamedWallet.errors);
+            errors = vErrors.length;
+           }
+           var _valid1 = _errs17 === errors;
+           valid2 = valid2 || _valid1;
+           if (!valid2) {
+            const _errs18 = errors;
+            if (data5 !== null) {
+             const err2 = { instancePath: instancePath + "/wallet", schemaPath: "#/properties/wallet/anyOf/1/type", keyword: "type", params: { type: "null" }, message: "must be null" };
+             if (vErrors === null) {
+              vErrors = [err2];
+             } else {
+              vErrors.push(err2);
+             }
+             errors++;
+            }
+            var _valid1 = _errs18 === errors;
+            valid2 = valid2 || _valid1;
+           }
+           if (!valid2) {
+            const err3 = { instancePath: instancePath + "/wallet", schemaPath: "#/properties/wallet/anyOf", keyword: "anyOf", params: {}, message: "must match a schema in anyOf" };
+            if (vErrors === null) {
+             vErrors = [err3];
+            } else {
+             vErrors.push(err3);
+            }
+            errors++;
+            validateSandboxEvent.errors = vErrors;
+            return false;
+           } else {
+            errors = _errs16;
+            if (vErrors !== null) {
+             if (_errs16) {
+              vErrors.length = _errs16;
+             } else {
+              vErrors = null;
+             }
+            }
+           }
+           var valid0 = _errs15 === errors;
+          } else {
+           var valid0 = true;
+          }
+          if (valid0) {
+           if (data.user !== void 0) {
+            let data6 = data.user;
+            const _errs20 = errors;
+            const _errs21 = errors;
+            let valid3 = false;
+            const _errs22 = errors;
+            if (!validateSandboxNamed(data6, { instancePath: instancePath + "/user", parentData: data, parentDataProperty: "user", rootData })) {
+             vErrors = vErrors === null ? validateSandboxNamed.errors : vErrors.concat(validateSandboxNamed.errors);
+             errors = vErrors.length;
+            }
+            var _valid2 = _errs22 === errors;
+            valid3 = valid3 || _valid2;
+            if (!valid3) {
+             const _errs23 = errors;
+             if (data6 !== null) {
+              const err4 = { instancePath: instancePath + "/user", schemaPath: "#/properties/user/anyOf/1/type", keyword: "type", params: { type: "null" }, message: "must be null" };
+              if (vErrors === null) {
+               vErrors = [err4];
+              } else {
+               vErrors.push(err4);
+              }
+              errors++;
+             }
+             var _valid2 = _errs23 === errors;
+             valid3 = valid3 || _valid2;
+            }
+            if (!valid3) {
+             const err5 = { instancePath: instancePath + "/user", schemaPath: "#/properties/user/anyOf", keyword: "anyOf", params: {}, message: "must match a schema in anyOf" };
+             if (vErrors === null) {
+              vErrors = [err5];
+             } else {
+              vErrors.push(err5);
+             }
+             errors++;
+             validateSandboxEvent.errors = vErrors;
+             return false;
+            } else {
+             errors = _errs21;
+             if (vErrors !== null) {
+              if (_errs21) {
+               vErrors.length = _errs21;
+              } else {
+               vErrors = null;
+              }
+             }
+            }
+            var valid0 = _errs20 === errors;
+           } else {
+            var valid0 = true;
+           }
+           if (valid0) {
+            if (data.request_id !== void 0) {
+             let data7 = data.request_id;
+             const _errs25 = errors;
+             if (typeof data7 !== "string" && data7 !== null) {
+              validateSandboxEvent.errors = [{ instancePath: instancePath + "/request_id", schemaPath: "#/properties/request_id/type", keyword: "type", params: { type: schemaSandboxEvent.properties.request_id.type }, message: "must be string,null" }];
+              return false;
+             }
+             var valid0 = _errs25 === errors;
+            } else {
+             var valid0 = true;
+            }
+            if (valid0) {
+             if (data.deliveries !== void 0) {
+              let data8 = data.deliveries;
+              const _errs27 = errors;
+              if (!Array.isArray(data8) && data8 !== null) {
+               validateSandboxEvent.errors = [{ instancePath: instancePath + "/deliveries", schemaPath: "#/properties/deliveries/type", keyword: "type", params: { type: schemaSandboxEvent.properties.deliveries.type }, message: "must be array,null" }];
+               return false;
+              }
+              if (errors === _errs27) {
+               if (Array.isArray(data8)) {
+                var valid4 = true;
+                const len0 = data8.length;
+                for (let i0 = 0; i0 < len0; i0++) {
+                 const _errs29 = errors;
+                 if (!validateSandboxEventDelivery(data8[i0], { instancePath: instancePath + "/deliveries/" + i0, parentData: data8, parentDataProperty: i0, rootData })) {
+                  vErrors = vErrors === null ? validateSandboxEventDelivery.errors : vErrors.concat(validateSandboxEventDelivery.errors);
+                  errors = vErrors.length;
+                 }
+                 var valid4 = _errs29 === errors;
+                 if (!valid4) {
+                  break;
+                 }
+                }
+               }
+              }
+              var valid0 = _errs27 === errors;
+             } else {
+              var valid0 = true;
+             }
+             if (valid0) {
+              if (data.payload !== void 0) {
+               const _errs30 = errors;
+               if (!validateSandboxEventPayload(data.payload, { instancePath: instancePath + "/payload", parentData: data, parentDataProperty: "payload", rootData })) {
+                vErrors = vErrors === null ? validateSandboxEventPayload.errors : vErrors.concat(validateSandboxEventPayload.errors);
+                errors = vErrors.length;
+               }
+               var valid0 = _errs30 === errors;
+              } else {
+               var valid0 = true;
+              }
+             }
+            }
+           }
+          }
          }
         }
        }
@@ -3924,6 +4123,7 @@ function validateSandboxEvent(data, { instancePath = "", parentData, parentDataP
  return errors === 0;
 }
 
+const schemaSandboxEvent = { "$id": "SandboxEvent", "type": "object", "required": ["id", "app_id", "type", "created_at_ms", "subject", "wallet", "user", "request_id", "deliveries", "payload"], "additionalProperties": false, "properties": { "id": { "type": "string" }, "app_id": { "type": "string" }, "type": { "type": "string" }, "created_at_ms": { "type": "integer", "format": "unix-ms" }, "subject": { "anyOf": [{ "$ref": "SandboxSubject" }, { "type": "null" }] }, "wallet": { "anyOf": [{ "$ref": "SandboxNamedWallet" }, { "type": "null" }] }, "user": { "anyOf": [{ "$ref": "SandboxNamed" }, { "type": "null" }] }, "request_id": { "type": ["string", "null"] }, "deliveries": { "type": ["array", "null"], "items": { "$ref": "SandboxEventDelivery" } }, "payload": { "$ref": "SandboxEventPayload" } } };
 function validateSandboxEventPayload(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -3950,6 +4150,303 @@ function validateSandboxEventPayload(data, { instancePath = "", parentData, pare
  return errors === 0;
 }
 
+function validateSandboxEventDelivery(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.id === void 0 && (missing0 = "id") || data.endpoint_id === void 0 && (missing0 = "endpoint_id") || data.status === void 0 && (missing0 = "status") || data.attempt_count === void 0 && (missing0 = "attempt_count")) {
+    validateSandboxEventDelivery.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "endpoint_id", "status", "attempt_count"] }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "id" || key0 === "endpoint_id" || key0 === "status" || key0 === "attempt_count")) {
+      validateSandboxEventDelivery.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.id !== void 0) {
+      const _errs2 = errors;
+      if (typeof data.id !== "string") {
+       validateSandboxEventDelivery.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.endpoint_id !== void 0) {
+       const _errs4 = errors;
+       if (typeof data.endpoint_id !== "string") {
+        validateSandboxEventDelivery.errors = [{ instancePath: instancePath + "/endpoint_id", schemaPath: "#/properties/endpoint_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.status !== void 0) {
+        let data2 = data.status;
+        const _errs6 = errors;
+        if (typeof data2 !== "string") {
+         validateSandboxEventDelivery.errors = [{ instancePath: instancePath + "/status", schemaPath: "#/properties/status/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
+        if (!(data2 === "pending" || data2 === "delivered" || data2 === "failed")) {
+         validateSandboxEventDelivery.errors = [{ instancePath: instancePath + "/status", schemaPath: "#/properties/status/enum", keyword: "enum", params: { allowedValues: schemaSandboxEventDelivery.properties.status.enum }, message: "must be equal to one of the allowed values" }];
+         return false;
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.attempt_count !== void 0) {
+         let data3 = data.attempt_count;
+         const _errs8 = errors;
+         if (!(typeof data3 == "number" && (!(data3 % 1) && !isNaN(data3)) && isFinite(data3))) {
+          validateSandboxEventDelivery.errors = [{ instancePath: instancePath + "/attempt_count", schemaPath: "#/properties/attempt_count/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+          return false;
+         }
+         if (errors === _errs8) {
+          if (typeof data3 == "number" && isFinite(data3)) {
+           if (data3 < 0 || isNaN(data3)) {
+            validateSandboxEventDelivery.errors = [{ instancePath: instancePath + "/attempt_count", schemaPath: "#/properties/attempt_count/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 }, message: "must be >= 0" }];
+            return false;
+           }
+          }
+         }
+         var valid0 = _errs8 === errors;
+        } else {
+         var valid0 = true;
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxEventDelivery.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxEventDelivery.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaSandboxEventDelivery = { "$id": "SandboxEventDelivery", "type": "object", "required": ["id", "endpoint_id", "status", "attempt_count"], "additionalProperties": false, "properties": { "id": { "type": "string" }, "endpoint_id": { "type": "string" }, "status": { "type": "string", "enum": ["pending", "delivered", "failed"] }, "attempt_count": { "type": "integer", "minimum": 0 } } };
+function validateSandboxNamed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.id === void 0 && (missing0 = "id") || data.name === void 0 && (missing0 = "name")) {
+    validateSandboxNamed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "name"] }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "id" || key0 === "name")) {
+      validateSandboxNamed.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.id !== void 0) {
+      let data0 = data.id;
+      const _errs2 = errors;
+      if (errors === _errs2) {
+       if (typeof data0 === "string") {
+        if (ucs2length(data0) > 200) {
+         validateSandboxNamed.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/maxLength", keyword: "maxLength", params: { limit: 200 }, message: "must NOT have more than 200 characters" }];
+         return false;
+        }
+       } else {
+        validateSandboxNamed.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.name !== void 0) {
+       let data1 = data.name;
+       const _errs4 = errors;
+       if (typeof data1 !== "string" && data1 !== null) {
+        validateSandboxNamed.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/type", keyword: "type", params: { type: schemaSandboxNamed.properties.name.type }, message: "must be string,null" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxNamed.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxNamed.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaSandboxNamed = { "$id": "SandboxNamed", "type": "object", "required": ["id", "name"], "additionalProperties": false, "properties": { "id": { "type": "string", "maxLength": 200 }, "name": { "type": ["string", "null"] } } };
+function validateSandboxNamedWallet(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.id === void 0 && (missing0 = "id") || data.name === void 0 && (missing0 = "name") || data.address === void 0 && (missing0 = "address") || data.chain_type === void 0 && (missing0 = "chain_type")) {
+    validateSandboxNamedWallet.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "name", "address", "chain_type"] }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "id" || key0 === "name" || key0 === "address" || key0 === "chain_type")) {
+      validateSandboxNamedWallet.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.id !== void 0) {
+      const _errs2 = errors;
+      if (typeof data.id !== "string") {
+       validateSandboxNamedWallet.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.name !== void 0) {
+       let data1 = data.name;
+       const _errs4 = errors;
+       if (typeof data1 !== "string" && data1 !== null) {
+        validateSandboxNamedWallet.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/type", keyword: "type", params: { type: schemaSandboxNamedWallet.properties.name.type }, message: "must be string,null" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.address !== void 0) {
+        const _errs6 = errors;
+        if (typeof data.address !== "string") {
+         validateSandboxNamedWallet.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.chain_type !== void 0) {
+         const _errs8 = errors;
+         if (typeof data.chain_type !== "string") {
+          validateSandboxNamedWallet.errors = [{ instancePath: instancePath + "/chain_type", schemaPath: "#/properties/chain_type/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+          return false;
+         }
+         var valid0 = _errs8 === errors;
+        } else {
+         var valid0 = true;
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxNamedWallet.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxNamedWallet.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaSandboxNamedWallet = { "$id": "SandboxNamedWallet", "type": "object", "required": ["id", "name", "address", "chain_type"], "additionalProperties": false, "properties": { "id": { "type": "string" }, "name": { "type": ["string", "null"] }, "address": { "type": "string" }, "chain_type": { "type": "string" } } };
+function validateSandboxSubject(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.type === void 0 && (missing0 = "type") || data.id === void 0 && (missing0 = "id") || data.name === void 0 && (missing0 = "name")) {
+    validateSandboxSubject.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["type", "id", "name"] }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "type" || key0 === "id" || key0 === "name")) {
+      validateSandboxSubject.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.type !== void 0) {
+      const _errs2 = errors;
+      if (typeof data.type !== "string") {
+       validateSandboxSubject.errors = [{ instancePath: instancePath + "/type", schemaPath: "#/properties/type/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.id !== void 0) {
+       const _errs4 = errors;
+       if (typeof data.id !== "string") {
+        validateSandboxSubject.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.name !== void 0) {
+        let data2 = data.name;
+        const _errs6 = errors;
+        if (typeof data2 !== "string" && data2 !== null) {
+         validateSandboxSubject.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/type", keyword: "type", params: { type: schemaSandboxSubject.properties.name.type }, message: "must be string,null" }];
+         return false;
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxSubject.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxSubject.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaSandboxSubject = { "$id": "SandboxSubject", "type": "object", "required": ["type", "id", "name"], "additionalProperties": false, "properties": { "type": { "type": "string" }, "id": { "type": "string" }, "name": { "type": ["string", "null"] } } };
 function validatePolicyTrace(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -4245,8 +4742,8 @@ function validateRecordedExchange(data, { instancePath = "", parentData, parentD
  if (errors === 0) {
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
-   if (data.id === void 0 && (missing0 = "id") || data.received_at_ms === void 0 && (missing0 = "received_at_ms") || data.machine_received_at_ms === void 0 && (missing0 = "machine_received_at_ms") || data.duration_ms === void 0 && (missing0 = "duration_ms") || data.method === void 0 && (missing0 = "method") || data.path === void 0 && (missing0 = "path") || data.operation === void 0 && (missing0 = "operation") || data.app_id === void 0 && (missing0 = "app_id") || data.wallet_id === void 0 && (missing0 = "wallet_id") || data.status === void 0 && (missing0 = "status") || data.code === void 0 && (missing0 = "code") || data.hint === void 0 && (missing0 = "hint") || data.request === void 0 && (missing0 = "request") || data.response === void 0 && (missing0 = "response") || data.user_id === void 0 && (missing0 = "user_id") || data.signatures_sent === void 0 && (missing0 = "signatures_sent") || data.authorized_by === void 0 && (missing0 = "authorized_by") || data.policy_trace === void 0 && (missing0 = "policy_trace") || data.contract_calls === void 0 && (missing0 = "contract_calls") || data.events === void 0 && (missing0 = "events") || data.transaction_ids === void 0 && (missing0 = "transaction_ids") || data.why === void 0 && (missing0 = "why")) {
-    validateRecordedExchange.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "received_at_ms", "machine_received_at_ms", "duration_ms", "method", "path", "operation", "app_id", "wallet_id", "status", "code", "hint", "request", "response", "user_id", "signatures_sent", "authorized_by", "policy_trace", "contract_calls", "events", "transaction_ids", "why"] }, message: "must have required property '" + missing0 + "'" }];
+   if (data.id === void 0 && (missing0 = "id") || data.received_at_ms === void 0 && (missing0 = "received_at_ms") || data.machine_received_at_ms === void 0 && (missing0 = "machine_received_at_ms") || data.duration_ms === void 0 && (missing0 = "duration_ms") || data.method === void 0 && (missing0 = "method") || data.path === void 0 && (missing0 = "path") || data.operation === void 0 && (missing0 = "operation") || data.app_id === void 0 && (missing0 = "app_id") || data.wallet_id === void 0 && (missing0 = "wallet_id") || data.subject === void 0 && (missing0 = "subject") || data.wallet === void 0 && (missing0 = "wallet") || data.user === void 0 && (missing0 = "user") || data.caused_by === void 0 && (missing0 = "caused_by") || data.status === void 0 && (missing0 = "status") || data.code === void 0 && (missing0 = "code") || data.hint === void 0 && (missing0 = "hint") || data.request === void 0 && (missing0 = "request") || data.response === void 0 && (missing0 = "response") || data.user_id === void 0 && (missing0 = "user_id") || data.signatures_sent === void 0 && (missing0 = "signatures_sent") || data.authorized_by === void 0 && (missing0 = "authorized_by") || data.policy_trace === void 0 && (missing0 = "policy_trace") || data.contract_calls === void 0 && (missing0 = "contract_calls") || data.events === void 0 && (missing0 = "events") || data.transaction_ids === void 0 && (missing0 = "transaction_ids") || data.why === void 0 && (missing0 = "why")) {
+    validateRecordedExchange.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "received_at_ms", "machine_received_at_ms", "duration_ms", "method", "path", "operation", "app_id", "wallet_id", "subject", "wallet", "user", "caused_by", "status", "code", "hint", "request", "response", "user_id", "signatures_sent", "authorized_by", "policy_trace", "contract_calls", "events", "transaction_ids", "why"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -4379,313 +4876,482 @@ function validateRecordedExchange(data, { instancePath = "", parentData, parentD
               var valid0 = true;
              }
              if (valid0) {
-              if (data.status !== void 0) {
-               let data9 = data.status;
+              if (data.subject !== void 0) {
+               let data9 = data.subject;
                const _errs20 = errors;
-               if (!(typeof data9 == "number" && (!(data9 % 1) && !isNaN(data9)) && isFinite(data9))) {
-                validateRecordedExchange.errors = [{ instancePath: instancePath + "/status", schemaPath: "#/properties/status/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+               const _errs21 = errors;
+               let valid1 = false;
+               const _errs22 = errors;
+               if (!validateSandboxSubject(data9, { instancePath: instancePath + "/subject", parentData: data, parentDataProperty: "subject", rootData })) {
+                vErrors = vErrors === null ? validateSandboxSubject.errors : vErrors.concat(validateSandboxSubject.errors);
+                errors = vErrors.length;
+               }
+               var _valid0 = _errs22 === errors;
+               valid1 = valid1 || _valid0;
+               if (!valid1) {
+                const _errs23 = errors;
+                if (data9 !== null) {
+                 const err0 = { instancePath: instancePath + "/subject", schemaPath: "#/properties/subject/anyOf/1/type", keyword: "type", params: { type: "null" }, message: "must be null" };
+                 if (vErrors === null) {
+                  vErrors = [err0];
+                 } else {
+                  vErrors.push(err0);
+                 }
+                 errors++;
+                }
+                var _valid0 = _errs23 === errors;
+                valid1 = valid1 || _valid0;
+               }
+               if (!valid1) {
+                const err1 = { instancePath: instancePath + "/subject", schemaPath: "#/properties/subject/anyOf", keyword: "anyOf", params: {}, message: "must match a schema in anyOf" };
+                if (vErrors === null) {
+                 vErrors = [err1];
+                } else {
+                 vErrors.push(err1);
+                }
+                errors++;
+                validateRecordedExchange.errors = vErrors;
                 return false;
+               } else {
+                errors = _errs21;
+                if (vErrors !== null) {
+                 if (_errs21) {
+                  vErrors.length = _errs21;
+                 } else {
+                  vErrors = null;
+                 }
+                }
                }
                var valid0 = _errs20 === errors;
               } else {
                var valid0 = true;
               }
               if (valid0) {
-               if (data.code !== void 0) {
-                let data10 = data.code;
-                const _errs22 = errors;
-                if (typeof data10 !== "string" && data10 !== null) {
-                 validateRecordedExchange.errors = [{ instancePath: instancePath + "/code", schemaPath: "#/properties/code/type", keyword: "type", params: { type: schemaRecordedExchange.properties.code.type }, message: "must be string,null" }];
-                 return false;
+               if (data.wallet !== void 0) {
+                let data10 = data.wallet;
+                const _errs25 = errors;
+                const _errs26 = errors;
+                let valid2 = false;
+                const _errs27 = errors;
+                if (!validateSandboxNamedWallet(data10, { instancePath: instancePath + "/wallet", parentData: data, parentDataProperty: "wallet", rootData })) {
+                 vErrors = vErrors === null ? validateSandboxNamedWallet.errors : vErrors.concat(validateSandboxNamedWallet.errors);
+                 errors = vErrors.length;
                 }
-                var valid0 = _errs22 === errors;
+                var _valid1 = _errs27 === errors;
+                valid2 = valid2 || _valid1;
+                if (!valid2) {
+                 const _errs28 = errors;
+                 if (data10 !== null) {
+                  const err2 = { instancePath: instancePath + "/wallet", schemaPath: "#/properties/wallet/anyOf/1/type", keyword: "type", params: { type: "null" }, message: "must be null" };
+                  if (vErrors === null) {
+                   vErrors = [err2];
+                  } else {
+                   vErrors.push(err2);
+                  }
+                  errors++;
+                 }
+                 var _valid1 = _errs28 === errors;
+                 valid2 = valid2 || _valid1;
+                }
+                if (!valid2) {
+                 const err3 = { instancePath: instancePath + "/wallet", schemaPath: "#/properties/wallet/anyOf", keyword: "anyOf", params: {}, message: "must match a schema in anyOf" };
+                 if (vErrors === null) {
+                  vErrors = [err3];
+                 } else {
+                  vErrors.push(err3);
+                 }
+                 errors++;
+                 validateRecordedExchange.errors = vErrors;
+                 return false;
+                } else {
+                 errors = _errs26;
+                 if (vErrors !== null) {
+                  if (_errs26) {
+                   vErrors.length = _errs26;
+                  } else {
+                   vErrors = null;
+                  }
+                 }
+                }
+                var valid0 = _errs25 === errors;
                } else {
                 var valid0 = true;
                }
                if (valid0) {
-                if (data.hint !== void 0) {
-                 let data11 = data.hint;
-                 const _errs24 = errors;
-                 if (typeof data11 !== "string" && data11 !== null) {
-                  validateRecordedExchange.errors = [{ instancePath: instancePath + "/hint", schemaPath: "#/properties/hint/type", keyword: "type", params: { type: schemaRecordedExchange.properties.hint.type }, message: "must be string,null" }];
-                  return false;
+                if (data.user !== void 0) {
+                 let data11 = data.user;
+                 const _errs30 = errors;
+                 const _errs31 = errors;
+                 let valid3 = false;
+                 const _errs32 = errors;
+                 if (!validateSandboxNamed(data11, { instancePath: instancePath + "/user", parentData: data, parentDataProperty: "user", rootData })) {
+                  vErrors = vErrors === null ? validateSandboxNamed.errors : vErrors.concat(validateSandboxNamed.errors);
+                  errors = vErrors.length;
                  }
-                 var valid0 = _errs24 === errors;
+                 var _valid2 = _errs32 === errors;
+                 valid3 = valid3 || _valid2;
+                 if (!valid3) {
+                  const _errs33 = errors;
+                  if (data11 !== null) {
+                   const err4 = { instancePath: instancePath + "/user", schemaPath: "#/properties/user/anyOf/1/type", keyword: "type", params: { type: "null" }, message: "must be null" };
+                   if (vErrors === null) {
+                    vErrors = [err4];
+                   } else {
+                    vErrors.push(err4);
+                   }
+                   errors++;
+                  }
+                  var _valid2 = _errs33 === errors;
+                  valid3 = valid3 || _valid2;
+                 }
+                 if (!valid3) {
+                  const err5 = { instancePath: instancePath + "/user", schemaPath: "#/properties/user/anyOf", keyword: "anyOf", params: {}, message: "must match a schema in anyOf" };
+                  if (vErrors === null) {
+                   vErrors = [err5];
+                  } else {
+                   vErrors.push(err5);
+                  }
+                  errors++;
+                  validateRecordedExchange.errors = vErrors;
+                  return false;
+                 } else {
+                  errors = _errs31;
+                  if (vErrors !== null) {
+                   if (_errs31) {
+                    vErrors.length = _errs31;
+                   } else {
+                    vErrors = null;
+                   }
+                  }
+                 }
+                 var valid0 = _errs30 === errors;
                 } else {
                  var valid0 = true;
                 }
                 if (valid0) {
-                 if (data.request !== void 0) {
-                  const _errs26 = errors;
-                  if (!validateRecordedMessage(data.request, { instancePath: instancePath + "/request", parentData: data, parentDataProperty: "request", rootData })) {
-                   vErrors = vErrors === null ? validateRecordedMessage.errors : vErrors.concat(validateRecordedMessage.errors);
-                   errors = vErrors.length;
+                 if (data.caused_by !== void 0) {
+                  let data12 = data.caused_by;
+                  const _errs35 = errors;
+                  if (typeof data12 !== "string" && data12 !== null) {
+                   validateRecordedExchange.errors = [{ instancePath: instancePath + "/caused_by", schemaPath: "#/properties/caused_by/type", keyword: "type", params: { type: schemaRecordedExchange.properties.caused_by.type }, message: "must be string,null" }];
+                   return false;
                   }
-                  var valid0 = _errs26 === errors;
+                  var valid0 = _errs35 === errors;
                  } else {
                   var valid0 = true;
                  }
                  if (valid0) {
-                  if (data.response !== void 0) {
-                   const _errs27 = errors;
-                   if (!validateRecordedMessage(data.response, { instancePath: instancePath + "/response", parentData: data, parentDataProperty: "response", rootData })) {
-                    vErrors = vErrors === null ? validateRecordedMessage.errors : vErrors.concat(validateRecordedMessage.errors);
-                    errors = vErrors.length;
+                  if (data.status !== void 0) {
+                   let data13 = data.status;
+                   const _errs37 = errors;
+                   if (!(typeof data13 == "number" && (!(data13 % 1) && !isNaN(data13)) && isFinite(data13))) {
+                    validateRecordedExchange.errors = [{ instancePath: instancePath + "/status", schemaPath: "#/properties/status/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+                    return false;
                    }
-                   var valid0 = _errs27 === errors;
+                   var valid0 = _errs37 === errors;
                   } else {
                    var valid0 = true;
                   }
                   if (valid0) {
-                   if (data.user_id !== void 0) {
-                    let data14 = data.user_id;
-                    const _errs28 = errors;
+                   if (data.code !== void 0) {
+                    let data14 = data.code;
+                    const _errs39 = errors;
                     if (typeof data14 !== "string" && data14 !== null) {
-                     validateRecordedExchange.errors = [{ instancePath: instancePath + "/user_id", schemaPath: "#/properties/user_id/type", keyword: "type", params: { type: schemaRecordedExchange.properties.user_id.type }, message: "must be string,null" }];
+                     validateRecordedExchange.errors = [{ instancePath: instancePath + "/code", schemaPath: "#/properties/code/type", keyword: "type", params: { type: schemaRecordedExchange.properties.code.type }, message: "must be string,null" }];
                      return false;
                     }
-                    var valid0 = _errs28 === errors;
+                    var valid0 = _errs39 === errors;
                    } else {
                     var valid0 = true;
                    }
                    if (valid0) {
-                    if (data.signatures_sent !== void 0) {
-                     let data15 = data.signatures_sent;
-                     const _errs30 = errors;
-                     if (!(typeof data15 == "number" && (!(data15 % 1) && !isNaN(data15)) && isFinite(data15))) {
-                      validateRecordedExchange.errors = [{ instancePath: instancePath + "/signatures_sent", schemaPath: "#/properties/signatures_sent/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+                    if (data.hint !== void 0) {
+                     let data15 = data.hint;
+                     const _errs41 = errors;
+                     if (typeof data15 !== "string" && data15 !== null) {
+                      validateRecordedExchange.errors = [{ instancePath: instancePath + "/hint", schemaPath: "#/properties/hint/type", keyword: "type", params: { type: schemaRecordedExchange.properties.hint.type }, message: "must be string,null" }];
                       return false;
                      }
-                     if (errors === _errs30) {
-                      if (typeof data15 == "number" && isFinite(data15)) {
-                       if (data15 < 0 || isNaN(data15)) {
-                        validateRecordedExchange.errors = [{ instancePath: instancePath + "/signatures_sent", schemaPath: "#/properties/signatures_sent/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 }, message: "must be >= 0" }];
-                        return false;
-                       }
-                      }
-                     }
-                     var valid0 = _errs30 === errors;
+                     var valid0 = _errs41 === errors;
                     } else {
                      var valid0 = true;
                     }
                     if (valid0) {
-                     if (data.authorized_by !== void 0) {
-                      let data16 = data.authorized_by;
-                      const _errs32 = errors;
-                      if (errors === _errs32) {
-                       if (Array.isArray(data16)) {
-                        var valid1 = true;
-                        const len0 = data16.length;
-                        for (let i0 = 0; i0 < len0; i0++) {
-                         const _errs34 = errors;
-                         if (typeof data16[i0] !== "string") {
-                          validateRecordedExchange.errors = [{ instancePath: instancePath + "/authorized_by/" + i0, schemaPath: "#/properties/authorized_by/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-                          return false;
-                         }
-                         var valid1 = _errs34 === errors;
-                         if (!valid1) {
-                          break;
-                         }
-                        }
-                       } else {
-                        validateRecordedExchange.errors = [{ instancePath: instancePath + "/authorized_by", schemaPath: "#/properties/authorized_by/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
-                        return false;
-                       }
+                     if (data.request !== void 0) {
+                      const _errs43 = errors;
+                      if (!validateRecordedMessage(data.request, { instancePath: instancePath + "/request", parentData: data, parentDataProperty: "request", rootData })) {
+                       vErrors = vErrors === null ? validateRecordedMessage.errors : vErrors.concat(validateRecordedMessage.errors);
+                       errors = vErrors.length;
                       }
-                      var valid0 = _errs32 === errors;
+                      var valid0 = _errs43 === errors;
                      } else {
                       var valid0 = true;
                      }
                      if (valid0) {
-                      if (data.policy_trace !== void 0) {
-                       let data18 = data.policy_trace;
-                       const _errs36 = errors;
-                       const _errs37 = errors;
-                       let valid2 = false;
-                       const _errs38 = errors;
-                       if (!validatePolicyTrace(data18, { instancePath: instancePath + "/policy_trace", parentData: data, parentDataProperty: "policy_trace", rootData })) {
-                        vErrors = vErrors === null ? validatePolicyTrace.errors : vErrors.concat(validatePolicyTrace.errors);
+                      if (data.response !== void 0) {
+                       const _errs44 = errors;
+                       if (!validateRecordedMessage(data.response, { instancePath: instancePath + "/response", parentData: data, parentDataProperty: "response", rootData })) {
+                        vErrors = vErrors === null ? validateRecordedMessage.errors : vErrors.concat(validateRecordedMessage.errors);
                         errors = vErrors.length;
                        }
-                       var _valid0 = _errs38 === errors;
-                       valid2 = valid2 || _valid0;
-                       if (!valid2) {
-                        const _errs39 = errors;
-                        if (data18 !== null) {
-                         const err0 = { instancePath: instancePath + "/policy_trace", schemaPath: "#/properties/policy_trace/anyOf/1/type", keyword: "type", params: { type: "null" }, message: "must be null" };
-                         if (vErrors === null) {
-                          vErrors = [err0];
-                         } else {
-                          vErrors.push(err0);
-                         }
-                         errors++;
-                        }
-                        var _valid0 = _errs39 === errors;
-                        valid2 = valid2 || _valid0;
-                       }
-                       if (!valid2) {
-                        const err1 = { instancePath: instancePath + "/policy_trace", schemaPath: "#/properties/policy_trace/anyOf", keyword: "anyOf", params: {}, message: "must match a schema in anyOf" };
-                        if (vErrors === null) {
-                         vErrors = [err1];
-                        } else {
-                         vErrors.push(err1);
-                        }
-                        errors++;
-                        validateRecordedExchange.errors = vErrors;
-                        return false;
-                       } else {
-                        errors = _errs37;
-                        if (vErrors !== null) {
-                         if (_errs37) {
-                          vErrors.length = _errs37;
-                         } else {
-                          vErrors = null;
-                         }
-                        }
-                       }
-                       var valid0 = _errs36 === errors;
+                       var valid0 = _errs44 === errors;
                       } else {
                        var valid0 = true;
                       }
                       if (valid0) {
-                       if (data.contract_calls !== void 0) {
-                        let data19 = data.contract_calls;
-                        const _errs41 = errors;
-                        if (errors === _errs41) {
-                         if (Array.isArray(data19)) {
-                          if (data19.length > 100) {
-                           validateRecordedExchange.errors = [{ instancePath: instancePath + "/contract_calls", schemaPath: "#/properties/contract_calls/maxItems", keyword: "maxItems", params: { limit: 100 }, message: "must NOT have more than 100 items" }];
-                           return false;
-                          } else {
-                           var valid3 = true;
-                           const len1 = data19.length;
-                           for (let i1 = 0; i1 < len1; i1++) {
-                            const _errs43 = errors;
-                            if (!validateRecordedContractCall(data19[i1], { instancePath: instancePath + "/contract_calls/" + i1, parentData: data19, parentDataProperty: i1, rootData })) {
-                             vErrors = vErrors === null ? validateRecordedContractCall.errors : vErrors.concat(validateRecordedContractCall.errors);
-                             errors = vErrors.length;
-                            }
-                            var valid3 = _errs43 === errors;
-                            if (!valid3) {
-                             break;
-                            }
-                           }
-                          }
-                         } else {
-                          validateRecordedExchange.errors = [{ instancePath: instancePath + "/contract_calls", schemaPath: "#/properties/contract_calls/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
-                          return false;
-                         }
+                       if (data.user_id !== void 0) {
+                        let data18 = data.user_id;
+                        const _errs45 = errors;
+                        if (typeof data18 !== "string" && data18 !== null) {
+                         validateRecordedExchange.errors = [{ instancePath: instancePath + "/user_id", schemaPath: "#/properties/user_id/type", keyword: "type", params: { type: schemaRecordedExchange.properties.user_id.type }, message: "must be string,null" }];
+                         return false;
                         }
-                        var valid0 = _errs41 === errors;
+                        var valid0 = _errs45 === errors;
                        } else {
                         var valid0 = true;
                        }
                        if (valid0) {
-                        if (data.events !== void 0) {
-                         let data21 = data.events;
-                         const _errs44 = errors;
-                         if (errors === _errs44) {
-                          if (Array.isArray(data21)) {
-                           var valid4 = true;
-                           const len2 = data21.length;
-                           for (let i2 = 0; i2 < len2; i2++) {
-                            const _errs46 = errors;
-                            if (!validateRecordedEvent(data21[i2], { instancePath: instancePath + "/events/" + i2, parentData: data21, parentDataProperty: i2, rootData })) {
-                             vErrors = vErrors === null ? validateRecordedEvent.errors : vErrors.concat(validateRecordedEvent.errors);
-                             errors = vErrors.length;
-                            }
-                            var valid4 = _errs46 === errors;
-                            if (!valid4) {
-                             break;
-                            }
+                        if (data.signatures_sent !== void 0) {
+                         let data19 = data.signatures_sent;
+                         const _errs47 = errors;
+                         if (!(typeof data19 == "number" && (!(data19 % 1) && !isNaN(data19)) && isFinite(data19))) {
+                          validateRecordedExchange.errors = [{ instancePath: instancePath + "/signatures_sent", schemaPath: "#/properties/signatures_sent/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+                          return false;
+                         }
+                         if (errors === _errs47) {
+                          if (typeof data19 == "number" && isFinite(data19)) {
+                           if (data19 < 0 || isNaN(data19)) {
+                            validateRecordedExchange.errors = [{ instancePath: instancePath + "/signatures_sent", schemaPath: "#/properties/signatures_sent/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 }, message: "must be >= 0" }];
+                            return false;
                            }
-                          } else {
-                           validateRecordedExchange.errors = [{ instancePath: instancePath + "/events", schemaPath: "#/properties/events/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
-                           return false;
                           }
                          }
-                         var valid0 = _errs44 === errors;
+                         var valid0 = _errs47 === errors;
                         } else {
                          var valid0 = true;
                         }
                         if (valid0) {
-                         if (data.transaction_ids !== void 0) {
-                          let data23 = data.transaction_ids;
-                          const _errs47 = errors;
-                          if (errors === _errs47) {
-                           if (Array.isArray(data23)) {
-                            var valid5 = true;
-                            const len3 = data23.length;
-                            for (let i3 = 0; i3 < len3; i3++) {
-                             const _errs49 = errors;
-                             if (typeof data23[i3] !== "string") {
-                              validateRecordedExchange.errors = [{ instancePath: instancePath + "/transaction_ids/" + i3, schemaPath: "#/properties/transaction_ids/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                         if (data.authorized_by !== void 0) {
+                          let data20 = data.authorized_by;
+                          const _errs49 = errors;
+                          if (errors === _errs49) {
+                           if (Array.isArray(data20)) {
+                            var valid4 = true;
+                            const len0 = data20.length;
+                            for (let i0 = 0; i0 < len0; i0++) {
+                             const _errs51 = errors;
+                             if (typeof data20[i0] !== "string") {
+                              validateRecordedExchange.errors = [{ instancePath: instancePath + "/authorized_by/" + i0, schemaPath: "#/properties/authorized_by/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
                               return false;
                              }
-                             var valid5 = _errs49 === errors;
-                             if (!valid5) {
+                             var valid4 = _errs51 === errors;
+                             if (!valid4) {
                               break;
                              }
                             }
                            } else {
-                            validateRecordedExchange.errors = [{ instancePath: instancePath + "/transaction_ids", schemaPath: "#/properties/transaction_ids/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+                            validateRecordedExchange.errors = [{ instancePath: instancePath + "/authorized_by", schemaPath: "#/properties/authorized_by/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
                             return false;
                            }
                           }
-                          var valid0 = _errs47 === errors;
+                          var valid0 = _errs49 === errors;
                          } else {
                           var valid0 = true;
                          }
                          if (valid0) {
-                          if (data.why !== void 0) {
-                           let data25 = data.why;
-                           const _errs51 = errors;
-                           const _errs52 = errors;
-                           let valid6 = false;
+                          if (data.policy_trace !== void 0) {
+                           let data22 = data.policy_trace;
                            const _errs53 = errors;
-                           if (!validateWhy(data25, { instancePath: instancePath + "/why", parentData: data, parentDataProperty: "why", rootData })) {
-                            vErrors = vErrors === null ? validateWhy.errors : vErrors.concat(validateWhy.errors);
+                           const _errs54 = errors;
+                           let valid5 = false;
+                           const _errs55 = errors;
+                           if (!validatePolicyTrace(data22, { instancePath: instancePath + "/policy_trace", parentData: data, parentDataProperty: "policy_trace", rootData })) {
+                            vErrors = vErrors === null ? validatePolicyTrace.errors : vErrors.concat(validatePolicyTrace.errors);
                             errors = vErrors.length;
                            }
-                           var _valid1 = _errs53 === errors;
-                           valid6 = valid6 || _valid1;
-                           if (!valid6) {
-                            const _errs54 = errors;
-                            if (data25 !== null) {
-                             const err2 = { instancePath: instancePath + "/why", schemaPath: "#/properties/why/anyOf/1/type", keyword: "type", params: { type: "null" }, message: "must be null" };
+                           var _valid3 = _errs55 === errors;
+                           valid5 = valid5 || _valid3;
+                           if (!valid5) {
+                            const _errs56 = errors;
+                            if (data22 !== null) {
+                             const err6 = { instancePath: instancePath + "/policy_trace", schemaPath: "#/properties/policy_trace/anyOf/1/type", keyword: "type", params: { type: "null" }, message: "must be null" };
                              if (vErrors === null) {
-                              vErrors = [err2];
+                              vErrors = [err6];
                              } else {
-                              vErrors.push(err2);
+                              vErrors.push(err6);
                              }
                              errors++;
                             }
-                            var _valid1 = _errs54 === errors;
-                            valid6 = valid6 || _valid1;
+                            var _valid3 = _errs56 === errors;
+                            valid5 = valid5 || _valid3;
                            }
-                           if (!valid6) {
-                            const err3 = { instancePath: instancePath + "/why", schemaPath: "#/properties/why/anyOf", keyword: "anyOf", params: {}, message: "must match a schema in anyOf" };
+                           if (!valid5) {
+                            const err7 = { instancePath: instancePath + "/policy_trace", schemaPath: "#/properties/policy_trace/anyOf", keyword: "anyOf", params: {}, message: "must match a schema in anyOf" };
                             if (vErrors === null) {
-                             vErrors = [err3];
+                             vErrors = [err7];
                             } else {
-                             vErrors.push(err3);
+                             vErrors.push(err7);
                             }
                             errors++;
                             validateRecordedExchange.errors = vErrors;
                             return false;
                            } else {
-                            errors = _errs52;
+                            errors = _errs54;
                             if (vErrors !== null) {
-                             if (_errs52) {
-                              vErrors.length = _errs52;
+                             if (_errs54) {
+                              vErrors.length = _errs54;
                              } else {
                               vErrors = null;
                              }
                             }
                            }
-                           var valid0 = _errs51 === errors;
+                           var valid0 = _errs53 === errors;
                           } else {
                            var valid0 = true;
+                          }
+                          if (valid0) {
+                           if (data.contract_calls !== void 0) {
+                            let data23 = data.contract_calls;
+                            const _errs58 = errors;
+                            if (errors === _errs58) {
+                             if (Array.isArray(data23)) {
+                              if (data23.length > 100) {
+                               validateRecordedExchange.errors = [{ instancePath: instancePath + "/contract_calls", schemaPath: "#/properties/contract_calls/maxItems", keyword: "maxItems", params: { limit: 100 }, message: "must NOT have more than 100 items" }];
+                               return false;
+                              } else {
+                               var valid6 = true;
+                               const len1 = data23.length;
+                               for (let i1 = 0; i1 < len1; i1++) {
+                                const _errs60 = errors;
+                                if (!validateRecordedContractCall(data23[i1], { instancePath: instancePath + "/contract_calls/" + i1, parentData: data23, parentDataProperty: i1, rootData })) {
+                                 vErrors = vErrors === null ? validateRecordedContractCall.errors : vErrors.concat(validateRecordedContractCall.errors);
+                                 errors = vErrors.length;
+                                }
+                                var valid6 = _errs60 === errors;
+                                if (!valid6) {
+                                 break;
+                                }
+                               }
+                              }
+                             } else {
+                              validateRecordedExchange.errors = [{ instancePath: instancePath + "/contract_calls", schemaPath: "#/properties/contract_calls/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+                              return false;
+                             }
+                            }
+                            var valid0 = _errs58 === errors;
+                           } else {
+                            var valid0 = true;
+                           }
+                           if (valid0) {
+                            if (data.events !== void 0) {
+                             let data25 = data.events;
+                             const _errs61 = errors;
+                             if (errors === _errs61) {
+                              if (Array.isArray(data25)) {
+                               var valid7 = true;
+                               const len2 = data25.length;
+                               for (let i2 = 0; i2 < len2; i2++) {
+                                const _errs63 = errors;
+                                if (!validateRecordedEvent(data25[i2], { instancePath: instancePath + "/events/" + i2, parentData: data25, parentDataProperty: i2, rootData })) {
+                                 vErrors = vErrors === null ? validateRecordedEvent.errors : vErrors.concat(validateRecordedEvent.errors);
+                                 errors = vErrors.length;
+                                }
+                                var valid7 = _errs63 === errors;
+                                if (!valid7) {
+                                 break;
+                                }
+                               }
+                              } else {
+                               validateRecordedExchange.errors = [{ instancePath: instancePath + "/events", schemaPath: "#/properties/events/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+                               return false;
+                              }
+                             }
+                             var valid0 = _errs61 === errors;
+                            } else {
+                             var valid0 = true;
+                            }
+                            if (valid0) {
+                             if (data.transaction_ids !== void 0) {
+                              let data27 = data.transaction_ids;
+                              const _errs64 = errors;
+                              if (errors === _errs64) {
+                               if (Array.isArray(data27)) {
+                                var valid8 = true;
+                                const len3 = data27.length;
+                                for (let i3 = 0; i3 < len3; i3++) {
+                                 const _errs66 = errors;
+                                 if (typeof data27[i3] !== "string") {
+                                  validateRecordedExchange.errors = [{ instancePath: instancePath + "/transaction_ids/" + i3, schemaPath: "#/properties/transaction_ids/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                                  return false;
+                                 }
+                                 var valid8 = _errs66 === errors;
+                                 if (!valid8) {
+                                  break;
+                                 }
+                                }
+                               } else {
+                                validateRecordedExchange.errors = [{ instancePath: instancePath + "/transaction_ids", schemaPath: "#/properties/transaction_ids/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+                                return false;
+                               }
+                              }
+                              var valid0 = _errs64 === errors;
+                             } else {
+                              var valid0 = true;
+                             }
+                             if (valid0) {
+                              if (data.why !== void 0) {
+                               let data29 = data.why;
+                               const _errs68 = errors;
+                               const _errs69 = errors;
+                               let valid9 = false;
+                               const _errs70 = errors;
+                               if (!validateWhy(data29, { instancePath: instancePath + "/why", parentData: data, parentDataProperty: "why", rootData })) {
+                                vErrors = vErrors === null ? validateWhy.errors : vErrors.concat(validateWhy.errors);
+                                errors = vErrors.length;
+                               }
+                               var _valid4 = _errs70 === errors;
+                               valid9 = valid9 || _valid4;
+                               if (!valid9) {
+                                const _errs71 = errors;
+                                if (data29 !== null) {
+                                 const err8 = { instancePath: instancePath + "/why", schemaPath: "#/properties/why/anyOf/1/type", keyword: "type", params: { type: "null" }, message: "must be null" };
+                                 if (vErrors === null) {
+                                  vErrors = [err8];
+                                 } else {
+                                  vErrors.push(err8);
+                                 }
+                                 errors++;
+                                }
+                                var _valid4 = _errs71 === errors;
+                                valid9 = valid9 || _valid4;
+                               }
+                               if (!valid9) {
+                                const err9 = { instancePath: instancePath + "/why", schemaPath: "#/properties/why/anyOf", keyword: "anyOf", params: {}, message: "must match a schema in anyOf" };
+                                if (vErrors === null) {
+                                 vErrors = [err9];
+                                } else {
+                                 vErrors.push(err9);
+                                }
+                                errors++;
+                                validateRecordedExchange.errors = vErrors;
+                                return false;
+                               } else {
+                                errors = _errs69;
+                                if (vErrors !== null) {
+                                 if (_errs69) {
+                                  vErrors.length = _errs69;
+                                 } else {
+                                  vErrors = null;
+                                 }
+                                }
+                               }
+                               var valid0 = _errs68 === errors;
+                              } else {
+                               var valid0 = true;
+                              }
+                             }
+                            }
+                           }
                           }
                          }
                         }
@@ -4719,7 +5385,7 @@ function validateRecordedExchange(data, { instancePath = "", parentData, parentD
  return errors === 0;
 }
 
-const schemaRecordedExchange = { "$id": "RecordedExchange", "type": "object", "required": ["id", "received_at_ms", "machine_received_at_ms", "duration_ms", "method", "path", "operation", "app_id", "wallet_id", "status", "code", "hint", "request", "response", "user_id", "signatures_sent", "authorized_by", "policy_trace", "contract_calls", "events", "transaction_ids", "why"], "additionalProperties": false, "properties": { "id": { "type": "string" }, "received_at_ms": { "type": "integer", "format": "unix-ms" }, "machine_received_at_ms": { "type": "integer", "format": "unix-ms" }, "duration_ms": { "type": "number" }, "method": { "type": "string" }, "path": { "type": "string" }, "operation": { "type": ["string", "null"] }, "app_id": { "type": ["string", "null"] }, "wallet_id": { "type": ["string", "null"] }, "status": { "type": "integer" }, "code": { "type": ["string", "null"] }, "hint": { "type": ["string", "null"] }, "request": { "$ref": "RecordedMessage" }, "response": { "$ref": "RecordedMessage" }, "user_id": { "type": ["string", "null"] }, "signatures_sent": { "type": "integer", "minimum": 0 }, "authorized_by": { "type": "array", "items": { "type": "string" } }, "policy_trace": { "anyOf": [{ "$ref": "PolicyTrace" }, { "type": "null" }] }, "contract_calls": { "type": "array", "maxItems": 100, "items": { "$ref": "RecordedContractCall" } }, "events": { "type": "array", "items": { "$ref": "RecordedEvent" } }, "transaction_ids": { "type": "array", "items": { "type": "string" } }, "why": { "anyOf": [{ "$ref": "Why" }, { "type": "null" }] } } };
+const schemaRecordedExchange = { "$id": "RecordedExchange", "type": "object", "required": ["id", "received_at_ms", "machine_received_at_ms", "duration_ms", "method", "path", "operation", "app_id", "wallet_id", "subject", "wallet", "user", "caused_by", "status", "code", "hint", "request", "response", "user_id", "signatures_sent", "authorized_by", "policy_trace", "contract_calls", "events", "transaction_ids", "why"], "additionalProperties": false, "properties": { "id": { "type": "string" }, "received_at_ms": { "type": "integer", "format": "unix-ms" }, "machine_received_at_ms": { "type": "integer", "format": "unix-ms" }, "duration_ms": { "type": "number" }, "method": { "type": "string" }, "path": { "type": "string" }, "operation": { "type": ["string", "null"] }, "app_id": { "type": ["string", "null"] }, "wallet_id": { "type": ["string", "null"] }, "subject": { "anyOf": [{ "$ref": "SandboxSubject" }, { "type": "null" }] }, "wallet": { "anyOf": [{ "$ref": "SandboxNamedWallet" }, { "type": "null" }] }, "user": { "anyOf": [{ "$ref": "SandboxNamed" }, { "type": "null" }] }, "caused_by": { "type": ["string", "null"] }, "status": { "type": "integer" }, "code": { "type": ["string", "null"] }, "hint": { "type": ["string", "null"] }, "request": { "$ref": "RecordedMessage" }, "response": { "$ref": "RecordedMessage" }, "user_id": { "type": ["string", "null"] }, "signatures_sent": { "type": "integer", "minimum": 0 }, "authorized_by": { "type": "array", "items": { "type": "string" } }, "policy_trace": { "anyOf": [{ "$ref": "PolicyTrace" }, { "type": "null" }] }, "contract_calls": { "type": "array", "maxItems": 100, "items": { "$ref": "RecordedContractCall" } }, "events": { "type": "array", "items": { "$ref": "RecordedEvent" } }, "transaction_ids": { "type": "array", "items": { "type": "string" } }, "why": { "anyOf": [{ "$ref": "Why" }, { "type": "null" }] } } };
 function validateWhy(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -9679,8 +10345,8 @@ function validateRecordedRequest(data, { instancePath = "", parentData, parentDa
  if (errors === 0) {
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
-   if (data.id === void 0 && (missing0 = "id") || data.received_at_ms === void 0 && (missing0 = "received_at_ms") || data.machine_received_at_ms === void 0 && (missing0 = "machine_received_at_ms") || data.duration_ms === void 0 && (missing0 = "duration_ms") || data.method === void 0 && (missing0 = "method") || data.path === void 0 && (missing0 = "path") || data.operation === void 0 && (missing0 = "operation") || data.app_id === void 0 && (missing0 = "app_id") || data.wallet_id === void 0 && (missing0 = "wallet_id") || data.status === void 0 && (missing0 = "status") || data.code === void 0 && (missing0 = "code") || data.hint === void 0 && (missing0 = "hint")) {
-    validateRecordedRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "received_at_ms", "machine_received_at_ms", "duration_ms", "method", "path", "operation", "app_id", "wallet_id", "status", "code", "hint"] }, message: "must have required property '" + missing0 + "'" }];
+   if (data.id === void 0 && (missing0 = "id") || data.received_at_ms === void 0 && (missing0 = "received_at_ms") || data.machine_received_at_ms === void 0 && (missing0 = "machine_received_at_ms") || data.duration_ms === void 0 && (missing0 = "duration_ms") || data.method === void 0 && (missing0 = "method") || data.path === void 0 && (missing0 = "path") || data.operation === void 0 && (missing0 = "operation") || data.app_id === void 0 && (missing0 = "app_id") || data.wallet_id === void 0 && (missing0 = "wallet_id") || data.subject === void 0 && (missing0 = "subject") || data.wallet === void 0 && (missing0 = "wallet") || data.user === void 0 && (missing0 = "user") || data.caused_by === void 0 && (missing0 = "caused_by") || data.status === void 0 && (missing0 = "status") || data.code === void 0 && (missing0 = "code") || data.hint === void 0 && (missing0 = "hint")) {
+    validateRecordedRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "received_at_ms", "machine_received_at_ms", "duration_ms", "method", "path", "operation", "app_id", "wallet_id", "subject", "wallet", "user", "caused_by", "status", "code", "hint"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -9813,40 +10479,209 @@ function validateRecordedRequest(data, { instancePath = "", parentData, parentDa
               var valid0 = true;
              }
              if (valid0) {
-              if (data.status !== void 0) {
-               let data9 = data.status;
+              if (data.subject !== void 0) {
+               let data9 = data.subject;
                const _errs20 = errors;
-               if (!(typeof data9 == "number" && (!(data9 % 1) && !isNaN(data9)) && isFinite(data9))) {
-                validateRecordedRequest.errors = [{ instancePath: instancePath + "/status", schemaPath: "#/properties/status/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+               const _errs21 = errors;
+               let valid1 = false;
+               const _errs22 = errors;
+               if (!validateSandboxSubject(data9, { instancePath: instancePath + "/subject", parentData: data, parentDataProperty: "subject", rootData })) {
+                vErrors = vErrors === null ? validateSandboxSubject.errors : vErrors.concat(validateSandboxSubject.errors);
+                errors = vErrors.length;
+               }
+               var _valid0 = _errs22 === errors;
+               valid1 = valid1 || _valid0;
+               if (!valid1) {
+                const _errs23 = errors;
+                if (data9 !== null) {
+                 const err0 = { instancePath: instancePath + "/subject", schemaPath: "#/properties/subject/anyOf/1/type", keyword: "type", params: { type: "null" }, message: "must be null" };
+                 if (vErrors === null) {
+                  vErrors = [err0];
+                 } else {
+                  vErrors.push(err0);
+                 }
+                 errors++;
+                }
+                var _valid0 = _errs23 === errors;
+                valid1 = valid1 || _valid0;
+               }
+               if (!valid1) {
+                const err1 = { instancePath: instancePath + "/subject", schemaPath: "#/properties/subject/anyOf", keyword: "anyOf", params: {}, message: "must match a schema in anyOf" };
+                if (vErrors === null) {
+                 vErrors = [err1];
+                } else {
+                 vErrors.push(err1);
+                }
+                errors++;
+                validateRecordedRequest.errors = vErrors;
                 return false;
+               } else {
+                errors = _errs21;
+                if (vErrors !== null) {
+                 if (_errs21) {
+                  vErrors.length = _errs21;
+                 } else {
+                  vErrors = null;
+                 }
+                }
                }
                var valid0 = _errs20 === errors;
               } else {
                var valid0 = true;
               }
               if (valid0) {
-               if (data.code !== void 0) {
-                let data10 = data.code;
-                const _errs22 = errors;
-                if (typeof data10 !== "string" && data10 !== null) {
-                 validateRecordedRequest.errors = [{ instancePath: instancePath + "/code", schemaPath: "#/properties/code/type", keyword: "type", params: { type: schemaRecordedRequest.properties.code.type }, message: "must be string,null" }];
-                 return false;
+               if (data.wallet !== void 0) {
+                let data10 = data.wallet;
+                const _errs25 = errors;
+                const _errs26 = errors;
+                let valid2 = false;
+                const _errs27 = errors;
+                if (!validateSandboxNamedWallet(data10, { instancePath: instancePath + "/wallet", parentData: data, parentDataProperty: "wallet", rootData })) {
+                 vErrors = vErrors === null ? validateSandboxNamedWallet.errors : vErrors.concat(validateSandboxNamedWallet.errors);
+                 errors = vErrors.length;
                 }
-                var valid0 = _errs22 === errors;
+                var _valid1 = _errs27 === errors;
+                valid2 = valid2 || _valid1;
+                if (!valid2) {
+                 const _errs28 = errors;
+                 if (data10 !== null) {
+                  const err2 = { instancePath: instancePath + "/wallet", schemaPath: "#/properties/wallet/anyOf/1/type", keyword: "type", params: { type: "null" }, message: "must be null" };
+                  if (vErrors === null) {
+                   vErrors = [err2];
+                  } else {
+                   vErrors.push(err2);
+                  }
+                  errors++;
+                 }
+                 var _valid1 = _errs28 === errors;
+                 valid2 = valid2 || _valid1;
+                }
+                if (!valid2) {
+                 const err3 = { instancePath: instancePath + "/wallet", schemaPath: "#/properties/wallet/anyOf", keyword: "anyOf", params: {}, message: "must match a schema in anyOf" };
+                 if (vErrors === null) {
+                  vErrors = [err3];
+                 } else {
+                  vErrors.push(err3);
+                 }
+                 errors++;
+                 validateRecordedRequest.errors = vErrors;
+                 return false;
+                } else {
+                 errors = _errs26;
+                 if (vErrors !== null) {
+                  if (_errs26) {
+                   vErrors.length = _errs26;
+                  } else {
+                   vErrors = null;
+                  }
+                 }
+                }
+                var valid0 = _errs25 === errors;
                } else {
                 var valid0 = true;
                }
                if (valid0) {
-                if (data.hint !== void 0) {
-                 let data11 = data.hint;
-                 const _errs24 = errors;
-                 if (typeof data11 !== "string" && data11 !== null) {
-                  validateRecordedRequest.errors = [{ instancePath: instancePath + "/hint", schemaPath: "#/properties/hint/type", keyword: "type", params: { type: schemaRecordedRequest.properties.hint.type }, message: "must be string,null" }];
-                  return false;
+                if (data.user !== void 0) {
+                 let data11 = data.user;
+                 const _errs30 = errors;
+                 const _errs31 = errors;
+                 let valid3 = false;
+                 const _errs32 = errors;
+                 if (!validateSandboxNamed(data11, { instancePath: instancePath + "/user", parentData: data, parentDataProperty: "user", rootData })) {
+                  vErrors = vErrors === null ? validateSandboxNamed.errors : vErrors.concat(validateSandboxNamed.errors);
+                  errors = vErrors.length;
                  }
-                 var valid0 = _errs24 === errors;
+                 var _valid2 = _errs32 === errors;
+                 valid3 = valid3 || _valid2;
+                 if (!valid3) {
+                  const _errs33 = errors;
+                  if (data11 !== null) {
+                   const err4 = { instancePath: instancePath + "/user", schemaPath: "#/properties/user/anyOf/1/type", keyword: "type", params: { type: "null" }, message: "must be null" };
+                   if (vErrors === null) {
+                    vErrors = [err4];
+                   } else {
+                    vErrors.push(err4);
+                   }
+                   errors++;
+                  }
+                  var _valid2 = _errs33 === errors;
+                  valid3 = valid3 || _valid2;
+                 }
+                 if (!valid3) {
+                  const err5 = { instancePath: instancePath + "/user", schemaPath: "#/properties/user/anyOf", keyword: "anyOf", params: {}, message: "must match a schema in anyOf" };
+                  if (vErrors === null) {
+                   vErrors = [err5];
+                  } else {
+                   vErrors.push(err5);
+                  }
+                  errors++;
+                  validateRecordedRequest.errors = vErrors;
+                  return false;
+                 } else {
+                  errors = _errs31;
+                  if (vErrors !== null) {
+                   if (_errs31) {
+                    vErrors.length = _errs31;
+                   } else {
+                    vErrors = null;
+                   }
+                  }
+                 }
+                 var valid0 = _errs30 === errors;
                 } else {
                  var valid0 = true;
+                }
+                if (valid0) {
+                 if (data.caused_by !== void 0) {
+                  let data12 = data.caused_by;
+                  const _errs35 = errors;
+                  if (typeof data12 !== "string" && data12 !== null) {
+                   validateRecordedRequest.errors = [{ instancePath: instancePath + "/caused_by", schemaPath: "#/properties/caused_by/type", keyword: "type", params: { type: schemaRecordedRequest.properties.caused_by.type }, message: "must be string,null" }];
+                   return false;
+                  }
+                  var valid0 = _errs35 === errors;
+                 } else {
+                  var valid0 = true;
+                 }
+                 if (valid0) {
+                  if (data.status !== void 0) {
+                   let data13 = data.status;
+                   const _errs37 = errors;
+                   if (!(typeof data13 == "number" && (!(data13 % 1) && !isNaN(data13)) && isFinite(data13))) {
+                    validateRecordedRequest.errors = [{ instancePath: instancePath + "/status", schemaPath: "#/properties/status/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+                    return false;
+                   }
+                   var valid0 = _errs37 === errors;
+                  } else {
+                   var valid0 = true;
+                  }
+                  if (valid0) {
+                   if (data.code !== void 0) {
+                    let data14 = data.code;
+                    const _errs39 = errors;
+                    if (typeof data14 !== "string" && data14 !== null) {
+                     validateRecordedRequest.errors = [{ instancePath: instancePath + "/code", schemaPath: "#/properties/code/type", keyword: "type", params: { type: schemaRecordedRequest.properties.code.type }, message: "must be string,null" }];
+                     return false;
+                    }
+                    var valid0 = _errs39 === errors;
+                   } else {
+                    var valid0 = true;
+                   }
+                   if (valid0) {
+                    if (data.hint !== void 0) {
+                     let data15 = data.hint;
+                     const _errs41 = errors;
+                     if (typeof data15 !== "string" && data15 !== null) {
+                      validateRecordedRequest.errors = [{ instancePath: instancePath + "/hint", schemaPath: "#/properties/hint/type", keyword: "type", params: { type: schemaRecordedRequest.properties.hint.type }, message: "must be string,null" }];
+                      return false;
+                     }
+                     var valid0 = _errs41 === errors;
+                    } else {
+                     var valid0 = true;
+                    }
+                   }
+                  }
+                 }
                 }
                }
               }
@@ -9870,7 +10705,7 @@ function validateRecordedRequest(data, { instancePath = "", parentData, parentDa
  return errors === 0;
 }
 
-const schemaRecordedRequest = { "$id": "RecordedRequest", "type": "object", "required": ["id", "received_at_ms", "machine_received_at_ms", "duration_ms", "method", "path", "operation", "app_id", "wallet_id", "status", "code", "hint"], "additionalProperties": false, "properties": { "id": { "type": "string" }, "received_at_ms": { "type": "integer", "format": "unix-ms" }, "machine_received_at_ms": { "type": "integer", "format": "unix-ms" }, "duration_ms": { "type": "number" }, "method": { "type": "string" }, "path": { "type": "string" }, "operation": { "type": ["string", "null"] }, "app_id": { "type": ["string", "null"] }, "wallet_id": { "type": ["string", "null"] }, "status": { "type": "integer" }, "code": { "type": ["string", "null"] }, "hint": { "type": ["string", "null"] } } };
+const schemaRecordedRequest = { "$id": "RecordedRequest", "type": "object", "required": ["id", "received_at_ms", "machine_received_at_ms", "duration_ms", "method", "path", "operation", "app_id", "wallet_id", "subject", "wallet", "user", "caused_by", "status", "code", "hint"], "additionalProperties": false, "properties": { "id": { "type": "string" }, "received_at_ms": { "type": "integer", "format": "unix-ms" }, "machine_received_at_ms": { "type": "integer", "format": "unix-ms" }, "duration_ms": { "type": "number" }, "method": { "type": "string" }, "path": { "type": "string" }, "operation": { "type": ["string", "null"] }, "app_id": { "type": ["string", "null"] }, "wallet_id": { "type": ["string", "null"] }, "subject": { "anyOf": [{ "$ref": "SandboxSubject" }, { "type": "null" }] }, "wallet": { "anyOf": [{ "$ref": "SandboxNamedWallet" }, { "type": "null" }] }, "user": { "anyOf": [{ "$ref": "SandboxNamed" }, { "type": "null" }] }, "caused_by": { "type": ["string", "null"] }, "status": { "type": "integer" }, "code": { "type": ["string", "null"] }, "hint": { "type": ["string", "null"] } } };
 function validateSandboxActions(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -10606,68 +11441,6 @@ function validateSandboxKeyQuorum(data, { instancePath = "", parentData, parentD
 }
 
 const schemaSandboxKeyQuorum = { "$id": "SandboxKeyQuorum", "type": "object", "required": ["id", "app_id", "display_name", "threshold", "size", "members", "wallets", "wallet_count"], "additionalProperties": false, "properties": { "id": { "type": "string", "maxLength": 200 }, "app_id": { "type": "string", "maxLength": 200 }, "display_name": { "type": ["string", "null"] }, "threshold": { "type": "integer", "minimum": 0 }, "size": { "type": "integer", "minimum": 0 }, "members": { "type": "array", "items": { "$ref": "SandboxMember" } }, "wallets": { "type": "array", "maxItems": 10, "items": { "$ref": "SandboxNamed" } }, "wallet_count": { "type": "integer", "minimum": 0 } } };
-function validateSandboxNamed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
- let vErrors = null;
- let errors = 0;
- if (errors === 0) {
-  if (data && typeof data == "object" && !Array.isArray(data)) {
-   let missing0;
-   if (data.id === void 0 && (missing0 = "id") || data.name === void 0 && (missing0 = "name")) {
-    validateSandboxNamed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "name"] }, message: "must have required property '" + missing0 + "'" }];
-    return false;
-   } else {
-    const _errs1 = errors;
-    for (const key0 in data) {
-     if (!(key0 === "id" || key0 === "name")) {
-      validateSandboxNamed.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
-      return false;
-      break;
-     }
-    }
-    if (_errs1 === errors) {
-     if (data.id !== void 0) {
-      let data0 = data.id;
-      const _errs2 = errors;
-      if (errors === _errs2) {
-       if (typeof data0 === "string") {
-        if (ucs2length(data0) > 200) {
-         validateSandboxNamed.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/maxLength", keyword: "maxLength", params: { limit: 200 }, message: "must NOT have more than 200 characters" }];
-         return false;
-        }
-       } else {
-        validateSandboxNamed.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-        return false;
-       }
-      }
-      var valid0 = _errs2 === errors;
-     } else {
-      var valid0 = true;
-     }
-     if (valid0) {
-      if (data.name !== void 0) {
-       let data1 = data.name;
-       const _errs4 = errors;
-       if (typeof data1 !== "string" && data1 !== null) {
-        validateSandboxNamed.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/type", keyword: "type", params: { type: schemaSandboxNamed.properties.name.type }, message: "must be string,null" }];
-        return false;
-       }
-       var valid0 = _errs4 === errors;
-      } else {
-       var valid0 = true;
-      }
-     }
-    }
-   }
-  } else {
-   validateSandboxNamed.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
-   return false;
-  }
- }
- validateSandboxNamed.errors = vErrors;
- return errors === 0;
-}
-
-const schemaSandboxNamed = { "$id": "SandboxNamed", "type": "object", "required": ["id", "name"], "additionalProperties": false, "properties": { "id": { "type": "string", "maxLength": 200 }, "name": { "type": ["string", "null"] } } };
 function validateSandboxMember(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;

@@ -610,6 +610,14 @@ export type RecordedExchange = {
   app_id: string | null;
   /** The wallet of the request, in the client's spelling. */
   wallet_id: string | null;
+  /** The last resource that the path names, or the resource that the request created. */
+  subject: SandboxSubject | null;
+  /** The wallet of the request with its present name; null if there is none. */
+  wallet: SandboxNamedWallet | null;
+  /** The user who sent the request, or whom the path names. */
+  user: SandboxNamed | null;
+  /** The earlier request that started the subject, such as the one that sent a transaction. */
+  caused_by: string | null;
   /** 0 if a fault cut the connection before the response. */
   status: number;
   /** Error code, including codes of errors that are sent without one, such as `not_found`. */
@@ -666,6 +674,14 @@ export type RecordedRequest = {
   app_id: string | null;
   /** The wallet of the request, in the client's spelling. */
   wallet_id: string | null;
+  /** The last resource that the path names, or the resource that the request created. */
+  subject: SandboxSubject | null;
+  /** The wallet of the request with its present name; null if there is none. */
+  wallet: SandboxNamedWallet | null;
+  /** The user who sent the request, or whom the path names. */
+  user: SandboxNamed | null;
+  /** The earlier request that started the subject, such as the one that sent a transaction. */
+  caused_by: string | null;
   /** 0 if a fault cut the connection before the response. */
   status: number;
   /** Error code, including codes of errors that are sent without one, such as `not_found`. */
@@ -1125,6 +1141,16 @@ export type SandboxEvent = {
   app_id: string;
   type: string;
   created_at_ms: number;
+  /** The most specific resource that the payload names. */
+  subject: SandboxSubject | null;
+  /** The wallet of the payload with its present name; null if there is none. */
+  wallet: SandboxNamedWallet | null;
+  /** The user whom the payload names. */
+  user: SandboxNamed | null;
+  /** The request that caused the event; null for events of jobs, and when the request was dropped. */
+  request_id: string | null;
+  /** The deliveries to endpoints; null until the sandbox has created them, soon after the event. */
+  deliveries: SandboxEventDelivery[] | null;
   payload: SandboxEventPayload;
 };
 
@@ -1137,6 +1163,13 @@ export type SandboxEventCount = {
 
 export type SandboxEventCounts = {
   data: SandboxEventCount[];
+};
+
+export type SandboxEventDelivery = {
+  id: string;
+  endpoint_id: string;
+  status: "pending" | "delivered" | "failed";
+  attempt_count: number;
 };
 
 /** The request body that endpoints receive, with this sandbox's name prefix. */
@@ -1280,6 +1313,14 @@ export type SandboxMovement = {
 export type SandboxNamed = {
   id: string;
   name: string | null;
+};
+
+export type SandboxNamedWallet = {
+  id: string;
+  /** The display name. */
+  name: string | null;
+  address: string;
+  chain_type: string;
 };
 
 /** A key quorum that owns a resource. */
@@ -1480,6 +1521,15 @@ export type SandboxSnapshot = {
 
 export type SandboxSnapshots = {
   data: SandboxSnapshot[];
+};
+
+/** A resource that a request or an event is about. */
+export type SandboxSubject = {
+  /** The kind of resource, such as `wallet`, `user`, `policy`, `transaction` or `wallet_action`. */
+  type: string;
+  id: string;
+  /** The present name of a wallet, user, policy or key quorum; null if it has none. */
+  name: string | null;
 };
 
 export type SandboxTransaction = {

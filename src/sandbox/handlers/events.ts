@@ -1,8 +1,14 @@
 import { findApp } from '../../domain/access/apps/find-app.ts';
 import { countEvents as countEventsVerb } from '../../domain/access/webhooks/webhook-deliveries.ts';
-import { findEvent, recordEvent } from '../../domain/base/events/events.ts';
-import type { Handler } from '../control-plane.ts';
-import { eventView, followEvents, payloadOf } from '../events.ts';
+import { findEvent, type RecordedEvent, recordEvent } from '../../domain/base/events/events.ts';
+import type { ControlContext, Handler } from '../control-plane.ts';
+import { eventViews, followEvents, payloadOf } from '../events.ts';
+import type { SandboxEvent } from '../generated/schemas.ts';
+
+async function oneView(event: RecordedEvent, context: ControlContext): Promise<SandboxEvent> {
+  const [view] = await eventViews([event], context);
+  return view!;
+}
 
 export const listEvents: Handler<'listEvents'> = ({ query }, context) => followEvents(query, context);
 
@@ -17,7 +23,7 @@ export const triggerEvent: Handler<'triggerEvent'> = async ({ body }, context) =
     );
     return findEvent(em, id);
   });
-  return eventView(event, context);
+  return oneView(event, context);
 };
 
 export const countEvents: Handler<'countEvents'> = async (_input, { read, events }) => {
@@ -31,7 +37,7 @@ export const countEvents: Handler<'countEvents'> = async (_input, { read, events
 };
 
 export const getEvent: Handler<'getEvent'> = async ({ path }, context) =>
-  eventView(await context.read((em) => findEvent(em, path.event_id)), context);
+  oneView(await context.read((em) => findEvent(em, path.event_id)), context);
 
 // CHOICE: a replayed event gets a new id, because receivers drop events whose id they have already processed. To
 // retry one delivery under its id, replay the delivery instead.
@@ -44,5 +50,5 @@ export const replayEvent: Handler<'replayEvent'> = async ({ path }, context) => 
     const id = await recordEvent({ em, notes, ids, nowMs: clock.now() }, { appId: app.id, type, payload });
     return findEvent(em, id);
   });
-  return eventView(event, context);
+  return oneView(event, context);
 };

@@ -11,12 +11,13 @@ import {
   eventsOf,
   type MeasuredCoverage,
   requestDetails,
+  requestSummaries,
   requireLog,
   sentRequest,
 } from '../requests/request-view.ts';
 
 export const listRequests: Handler<'listRequests'> = ({ query }, context) =>
-  followRequests(query, { log: requireLog(context.requests), signal: context.signal });
+  followRequests(query, { log: requireLog(context.requests), read: context.read, signal: context.signal });
 
 export const sendRequest: Handler<'sendRequest'> = async ({ body }, { ownApi, redaction, signal }) => {
   const { operation, path = {}, query = {}, headers = {}, sign_as: signAs = [] } = body;
@@ -52,11 +53,14 @@ async function contractCallsOf(
 }
 
 export const getRequest: Handler<'getRequest'> = async ({ path }, context) => {
-  const found = requireLog(context.requests).find(path.request_id);
+  const log = requireLog(context.requests);
+  const found = log.find(path.request_id);
   if (found === undefined) throw notFound('Request');
   const { answered } = found;
+  const [summary] = await requestSummaries([answered], { log, read: context.read });
   const details = requestDetails(answered, context.redaction);
   return {
+    ...summary!,
     ...details,
     events: await eventsOf(answered, details.events, context),
     contract_calls: await contractCallsOf(answered, details.request.body, context),

@@ -1,9 +1,9 @@
 import { invalidQuery, notFound } from '../../errors.ts';
 import type { AnsweredRequest } from '../../ports/requests.ts';
-import type { ControlInput } from '../control-plane.ts';
+import type { ControlContext, ControlInput } from '../control-plane.ts';
 import type { RecordedRequests } from '../generated/schemas.ts';
 import type { RequestLog } from './request-log.ts';
-import { namesWallet, requestSummary } from './request-view.ts';
+import { namesWallet, requestSummaries } from './request-view.ts';
 
 type Query = ControlInput<'listRequests'>['query'];
 
@@ -25,7 +25,7 @@ const DEFAULT_LIMIT = 100;
  */
 export async function followRequests(
   query: Query,
-  { log, signal }: { readonly log: RequestLog; readonly signal: AbortSignal },
+  { log, read, signal }: { readonly log: RequestLog } & Pick<ControlContext, 'read' | 'signal'>,
 ): Promise<RecordedRequests> {
   const matches = filterOf(query);
   const limit = query.limit ?? DEFAULT_LIMIT;
@@ -46,7 +46,7 @@ export async function followRequests(
     const leftMs = untilMs - performance.now();
     if (found.data.length > 0 || wasEmptied || leftMs <= 0 || signal.aborted) {
       return {
-        data: found.data.map(requestSummary),
+        data: await requestSummaries(found.data, { log, read }),
         cursor: `${position.log}.${position.sequence}`,
         began_anew: wasEmptied,
         skipped,

@@ -28,8 +28,8 @@ export interface RequestLog {
   at(sequence: number): AnsweredRequest | undefined;
   find(id: string): RecordedRequest | undefined;
   /**
-   * The id of the stored request that recorded an event, stored a transaction or started a wallet action with this
-   * id. Undefined for others, such as the events of jobs.
+   * The id of the stored request that recorded an event, stored a transaction, or started a wallet action or an intent
+   * with this id. Undefined for others, such as the events of jobs.
    */
   causeOf(id: string): string | undefined;
   /** Removes all requests and returns how many there were. */
@@ -47,13 +47,20 @@ interface Cause {
 /** With fewer causes, those of dropped requests are not searched for. */
 const FEW_CAUSES = 20_000;
 
-/** The ids of everything that a request caused: events, transactions, and its wallet action. */
+/** The members of responses with the id of what a request started, by the beginning of the events' types. */
+const startedIds = { 'wallet_action.': 'id', 'intent.': 'intent_id' } as const;
+
+/** The ids of everything that a request caused: events, transactions, and its wallet action or intent. */
 function idsCausedBy({ effects, responseText }: AnsweredRequest): string[] {
   const events = effects.flatMap((each) => each.events);
   const ids = [...events.map(({ id }) => id), ...effects.flatMap(({ transactions }) => transactions)];
-  const isAction = responseText !== undefined && events.some(({ type }) => type.startsWith('wallet_action.'));
-  const action: unknown = isAction ? (JSON.parse(responseText) as { id?: unknown }).id : undefined;
-  return typeof action === 'string' ? [...ids, action] : ids;
+  const members = Object.entries(startedIds)
+    .filter(([prefix]) => events.some(({ type }) => type.startsWith(prefix)))
+    .map(([, member]) => member);
+  if (members.length === 0 || responseText === undefined) return ids;
+  const response = JSON.parse(responseText) as Readonly<Record<string, unknown>>;
+  const started = members.map((member) => response[member]);
+  return [...ids, ...started.filter((id) => typeof id === 'string')];
 }
 
 /**

@@ -4,37 +4,82 @@ import type { AnsweredRequest } from '../../ports/requests.ts';
 import type { ControlContext } from '../control-plane.ts';
 import type { DecodedItem } from '../controllable-chains.ts';
 import type { RecordedExchange, RecordedRequest, SentRequest } from '../generated/schemas.ts';
+import { type References, readReferences } from '../names.ts';
 import type { ApiResponse } from './own-api.ts';
 import type { Redaction } from './redact.ts';
 import type { RequestLog } from './request-log.ts';
 
-/** A request without its headers and bodies. */
-export function requestSummary(answered: AnsweredRequest): RecordedRequest {
-  const { operation, appId, code, why } = answered;
+/** Builds the lists' rows of requests, with the names of the resources that they are about. */
+export async function requestSummaries(
+  requests: readonly AnsweredRequest[],
+  { log, read }: { readonly log: RequestLog; readonly read: ControlContext['read'] },
+): Promise<RecordedRequest[]> {
+  const rows = requests.map((answered) => ({ answered, references: referencesOf(answered) }));
+  const hasReferences = rows.some(({ references: { subject, userId } }) => (subject ?? userId) !== undefined);
+  const all = rows.map(({ references }) => references);
+  const named = hasReferences ? await read((em) => readReferences(em, all)) : () => unnamed;
+  return rows.map(({ answered, references }) => {
+    const { id: requestId, operation, appId, code, why } = answered;
+    const cause = references.subject === undefined ? undefined : log.causeOf(references.subject.id);
+    return {
+      id: requestId,
+      received_at_ms: answered.receivedAtMs,
+      machine_received_at_ms: Math.floor(answered.machineMs),
+      duration_ms: Math.round(answered.durationMs * 1000) / 1000,
+      method: answered.method,
+      path: answered.target,
+      operation: operation ?? null,
+      app_id: appId ?? null,
+      wallet_id: references.walletId ?? null,
+      ...named(references),
+      caused_by: cause === requestId ? null : (cause ?? null),
+      status: answered.status,
+      code: code ?? null,
+      hint: why?.hint ?? null,
+    };
+  });
+}
+
+const unnamed = { subject: null, wallet: null, user: null };
+
+/** Path parameters whose resource has another name elsewhere. */
+const typesOfParameters: Readonly<Record<string, string>> = {
+  action_id: 'wallet_action',
+  endpoint_id: 'webhook_endpoint',
+};
+
+/** The resources of a request: those that its path names, what it created, and the user who sent it. */
+function referencesOf(answered: AnsweredRequest): References {
+  const parameters = answered.pathParameters ?? {};
+  const last = Object.keys(parameters).findLast((name) => name.endsWith('_id'));
+  const subject =
+    last === undefined
+      ? createdBy(answered)
+      : { type: typesOfParameters[last] ?? last.slice(0, -'_id'.length), id: parameters[last]! };
   return {
-    id: answered.id,
-    received_at_ms: answered.receivedAtMs,
-    machine_received_at_ms: Math.floor(answered.machineMs),
-    duration_ms: Math.round(answered.durationMs * 1000) / 1000,
-    method: answered.method,
-    path: answered.target,
-    operation: operation ?? null,
-    app_id: appId ?? null,
-    wallet_id: walletOf(answered) ?? null,
-    status: answered.status,
-    code: code ?? null,
-    hint: why?.hint ?? null,
+    appId: answered.appId ?? null,
+    subject,
+    walletId: parameters.wallet_id ?? (subject?.type === 'wallet' ? subject.id : undefined),
+    userId: answered.userId ?? parameters.user_id ?? (subject?.type === 'user' ? subject.id : undefined),
   };
 }
 
-/** A request with all stored facts. The trace of a denial and the known contracts are stored elsewhere. */
+/** The resource that a request created, by the name of the operation: `createKeyQuorum` creates a `key_quorum`. */
+function createdBy({ operation, status, responseText }: AnsweredRequest): References['subject'] {
+  const [, name] = /^create([A-Z]\w*)$/.exec(operation ?? '') ?? [];
+  if (name === undefined || status >= 400 || responseText === undefined) return undefined;
+  const { id } = JSON.parse(responseText) as { id?: unknown };
+  const type = name.replaceAll(/(?!^)[A-Z]/g, (letter) => `_${letter}`).toLowerCase();
+  return typeof id === 'string' ? { type, id } : undefined;
+}
+
+/** The stored facts about a request beside its summary, the trace of a denial and the known contracts. */
 export function requestDetails(
   answered: AnsweredRequest,
   redaction: Redaction,
-): Omit<RecordedExchange, 'policy_trace' | 'contract_calls'> {
+): Omit<RecordedExchange, keyof RecordedRequest | 'policy_trace' | 'contract_calls'> {
   const { rawBody, responseText, effects, why } = answered;
   return {
-    ...requestSummary(answered),
     request: {
       headers: redaction.requestHeaders(answered),
       body_bytes: rawBody.length,
@@ -57,14 +102,6 @@ export function requestDetails(
 /** The path of the page about the error code of a request. */
 function docsOf({ code, status }: AnsweredRequest): string | null {
   return code === undefined || status < 400 ? null : `/docs/errors/${code}`;
-}
-
-/** The wallet of a request: the wallet that its path names, or that it created. */
-function walletOf({ pathParameters, operation, status, responseText }: AnsweredRequest): string | undefined {
-  const { wallet_id: id } = pathParameters ?? {};
-  if (id !== undefined || operation !== 'createWallet' || status >= 400 || responseText === undefined)
-    return id;
-  return (JSON.parse(responseText) as { id?: string }).id;
 }
 
 /** Whether a request mentions a wallet in its path, its body or its response. */

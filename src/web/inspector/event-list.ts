@@ -11,13 +11,42 @@ export function appendEvents(
   return [...(isNewLog ? [] : kept), ...data].slice(-MAX_EVENTS);
 }
 
-/** Returns the events whose type, id or payload contains a text, newest first. */
+/** The number of the newest events whose deliveries are read again until they have ended. */
+const MOST_UNSETTLED = 100;
+
+/**
+ * Returns the position after which the newest events are read again because their deliveries have not ended.
+ * Undefined if the deliveries of all of them have.
+ */
+export function unsettledAfter(events: readonly SandboxEvent[]): string | undefined {
+  const newest = events.slice(-MOST_UNSETTLED);
+  const first = newest.findIndex(
+    ({ deliveries }) => deliveries === null || deliveries.some(({ status }) => status === 'pending'),
+  );
+  if (first === -1) return undefined;
+  const before = events[events.length - newest.length + first - 1];
+  return before?.id ?? 'start';
+}
+
+/** Returns the events with the present state of those that were read again. */
+export function withRenewed(
+  events: readonly SandboxEvent[],
+  renewed: readonly SandboxEvent[],
+): readonly SandboxEvent[] {
+  const byId = new Map(renewed.map((event) => [event.id, event]));
+  return events.map((event) => byId.get(event.id) ?? event);
+}
+
+/** Returns the events whose type, id, payload or names contain a text, newest first. */
 export function filterEvents(events: readonly SandboxEvent[], text: string): SandboxEvent[] {
   const wanted = text.trim().toLowerCase();
   return events
     .filter(
-      ({ id, type, payload }) =>
-        wanted === '' || `${type} ${id} ${JSON.stringify(payload)}`.toLowerCase().includes(wanted),
+      ({ id, type, payload, subject, wallet, user }) =>
+        wanted === '' ||
+        `${type} ${id} ${subject?.name ?? ''} ${wallet?.name ?? ''} ${user?.name ?? ''} ${JSON.stringify(payload)}`
+          .toLowerCase()
+          .includes(wanted),
     )
     .reverse();
 }

@@ -48,6 +48,26 @@ export function shortened(text: string): string {
   return text.length <= 14 ? text : `${text.slice(0, 6)}…${text.slice(-4)}`;
 }
 
+/** What a row of requests or events is about. */
+interface About {
+  readonly subject: { readonly type: string; readonly id: string; readonly name: string | null } | null;
+  readonly wallet: { readonly name: string | null; readonly address: string } | null;
+}
+
+/** The name of a wallet, or its shortened address. */
+export function walletText({ name, address }: NonNullable<About['wallet']>): string {
+  return name ?? shortened(address);
+}
+
+/** The subject of a row in words: `Treasury`, `Treasury, transaction fmfdj6…38zc` or `user alice@example.com`. */
+export function subjectText({ subject, wallet }: About): string {
+  const of = wallet === null ? [] : [walletText(wallet)];
+  const isWallet = subject?.type === 'wallet';
+  if (subject === null || (isWallet && wallet !== null)) return of.join('');
+  const kind = subject.type.replaceAll('_', ' ');
+  return [...of, `${kind} ${subject.name ?? shortened(subject.id)}`].join(', ');
+}
+
 /** Formats US dollars, such as `$1,234.50`. */
 export function usdText(amount: string): string {
   const [whole = '0', part = ''] = amount.split('.');

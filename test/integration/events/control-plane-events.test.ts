@@ -8,6 +8,7 @@ import { recordEvent } from '../../../src/domain/base/events/events.ts';
 import { createNotes } from '../../../src/ports/operation-context.ts';
 import type { SandboxEvent, SandboxEvents } from '../../../src/sandbox/generated/schemas.ts';
 import { pauseRecording } from '../../ledger/record-answers.ts';
+import { call } from '../../support/call.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 
 const startMs = Date.UTC(2026, 0, 1);
@@ -58,6 +59,9 @@ async function list(query = ''): Promise<SandboxEvents> {
   return body;
 }
 
+/** An event as it was before its deliveries were created, which may happen at any time. */
+const undelivered = (event: SandboxEvent): SandboxEvent => ({ ...event, deliveries: null });
+
 const ids = ({ data }: SandboxEvents): string[] => data.map(({ id }) => id);
 
 describe('triggering an event', () => {
@@ -74,6 +78,11 @@ describe('triggering an event', () => {
         app_id: acmeApp.id,
         type,
         created_at_ms: startMs,
+        subject: expect.toSatisfy((subject) => subject === null || typeof subject.id === 'string'),
+        wallet: null,
+        user: expect.toSatisfy((user) => user === null || user.name === null),
+        request_id: null,
+        deliveries: null,
         payload: expect.objectContaining({ type }),
       });
       const pointer = `document#/webhooks/${type}/post/requestBody/content/application~1json/schema`;
@@ -82,7 +91,40 @@ describe('triggering an event', () => {
       made.push(event);
     }
     const first = await list();
-    expect([...first.data, ...(await list(`after=${first.cursor}`)).data]).toEqual(made);
+    const listed = [...first.data, ...(await list(`after=${first.cursor}`)).data];
+    expect(listed.map(undelivered)).toEqual(made);
+  });
+
+  test('an event has the names of its wallet and user, its request, and its deliveries to endpoints', async () => {
+    const { body: wallet } = await call(sandbox, 'createWallet', {
+      body: { chain_type: 'ethereum', display_name: 'Till' },
+    });
+    const { body: endpoint } = await call(sandbox, 'createWebhookEndpoint', {
+      body: { url: 'https://receiver.example/', event_types: ['wallet.archived'] },
+    });
+    const { headers } = await call(sandbox, 'archiveWallet', { path: { wallet_id: wallet.id } });
+    const { body: user } = await call(sandbox, 'createUser', {
+      body: { linked_accounts: [{ type: 'email', address: 'carol@shop.example' }] },
+    });
+    const about = { id: wallet.id, name: 'Till' };
+    await vi.waitFor(async () => {
+      const [archived, created] = (await list()).data;
+      expect(archived).toMatchObject({
+        type: 'wallet.archived',
+        subject: { type: 'wallet', ...about },
+        wallet: { ...about, address: wallet.address },
+        user: null,
+        request_id: headers['x-request-id'],
+        deliveries: [{ endpoint_id: endpoint.id }],
+      });
+      const named = { id: user.id, name: 'carol@shop.example' };
+      expect(created).toMatchObject({
+        subject: { type: 'user', ...named },
+        user: named,
+        wallet: null,
+        deliveries: [],
+      });
+    });
   });
 
   test('values are set by path, as text where the example has text', async () => {
@@ -187,7 +229,7 @@ describe('triggering an event', () => {
   test('a text of half a megabyte and one with U+0000 are kept unchanged', async () => {
     const text = `${'x'.repeat(500_000)}\u0000`;
     const event = await trigger('wallet.archived', { set: { wallet_address: text } });
-    expect((await list()).data).toEqual([event]);
+    expect((await list()).data.map(undelivered)).toEqual([event]);
     expect(event.payload).toMatchObject({ wallet_address: text });
   });
 
@@ -270,7 +312,7 @@ describe('the log', () => {
     });
     const last = await trigger('wallet.restored', { set: { wallet_id: 'the last' } });
     const found = await list('where=wallet_id=the+last&type=wallet.restored');
-    expect(found.data).toEqual([last]);
+    expect(found.data.map(undelivered)).toEqual([last]);
     expect(ids(await list(`after=${found.cursor}`))).toEqual([]);
   });
 
@@ -301,7 +343,8 @@ describe('the log', () => {
     await sandbox.reset();
     const again = await trigger('wallet.archived');
     const answer = await list(`after=${cursor}`);
-    expect(answer).toEqual({ data: [again], cursor: expect.any(String), began_anew: true });
+    expect(answer).toMatchObject({ cursor: expect.any(String), began_anew: true });
+    expect(answer.data.map(undelivered)).toEqual([again]);
     expect(await list(`after=${answer.cursor}`)).toMatchObject({ data: [], began_anew: false });
   });
 });
@@ -311,7 +354,7 @@ describe('waiting for an event', () => {
     const waiting = list('wait_ms=30000&type=wallet.restored');
     await trigger('wallet.archived');
     const made = await trigger('wallet.restored');
-    expect((await waiting).data).toEqual([made]);
+    expect((await waiting).data.map(undelivered)).toEqual([made]);
   });
 
   test('waiting for an event: ends after the timeout in real time, whatever the clock of the sandbox', async () => {
@@ -368,5 +411,5 @@ test('a sandbox of another brand shows and accepts branded values', async () => 
     user: { id: userId.replace('acme', 'service') },
   });
   const found = await control<SandboxEvents>(`?where=user.id=${userId}`, { on: branded });
-  expect(found.body.data).toEqual([made.body]);
+  expect(found.body.data.map(undelivered)).toEqual([made.body]);
 });

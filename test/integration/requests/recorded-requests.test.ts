@@ -71,6 +71,64 @@ describe('a recorded request', () => {
     expect(JSON.stringify(recorded)).not.toContain(basic);
   });
 
+  test('a recorded request has the present names of its wallet and its user, and of what it created', async () => {
+    const { body: wallet } = await call(sandbox, 'createWallet', {
+      body: { chain_type: 'ethereum', display_name: 'Till', external_id: 'till' },
+    });
+    const named = { id: wallet.id, address: wallet.address, chain_type: 'ethereum' };
+    expect(await last()).toMatchObject({
+      subject: { type: 'wallet', id: wallet.id, name: 'Till' },
+      wallet: { ...named, name: 'Till' },
+      user: null,
+      caused_by: null,
+    });
+    await call(sandbox, 'updateWallet', {
+      path: { wallet_id: 'ext_wal_till' },
+      body: { display_name: 'Shop' },
+    });
+    const [created, renamed] = (await list()).data;
+    expect([created!.wallet?.name, renamed!.wallet?.name]).toEqual(['Shop', 'Shop']);
+    expect(renamed).toMatchObject({
+      wallet_id: 'ext_wal_till',
+      wallet: { ...named, name: 'Shop' },
+      subject: { type: 'wallet', id: wallet.id, name: 'Shop' },
+    });
+
+    const { body: user } = await call(sandbox, 'createUser', {
+      body: { linked_accounts: [{ type: 'email', address: 'carol@shop.example' }] },
+    });
+    const ofUser = { id: user.id, name: 'carol@shop.example' };
+    expect(await last()).toMatchObject({ user: ofUser, subject: { type: 'user', ...ofUser }, wallet: null });
+    await call(sandbox, 'getUser', { path: { user_id: user.id } });
+    expect(await last()).toMatchObject({ user: ofUser });
+
+    await refusal(sandbox, 'getWallet', { path: { wallet_id: 'zzzzzzzzzzzzzzzzzzzzzzzz' } });
+    expect(await last()).toMatchObject({
+      subject: { type: 'wallet', id: 'zzzzzzzzzzzzzzzzzzzzzzzz', name: null },
+      wallet: null,
+    });
+    await call(sandbox, 'listWallets', {});
+    expect(await last()).toMatchObject({ subject: null, wallet: null, user: null });
+  });
+
+  test('a request about a transaction names the request that sent it', async () => {
+    const { body: wallet } = await call(sandbox, 'getWallet', { path: acme });
+    await fund(sandbox, wallet.address, { chain: 'base', asset: 'eth', rawAmount: 10n ** 18n });
+    const transaction = { to: wallet.address, value: 1 };
+    await call(sandbox, 'walletRpc', {
+      path: acme,
+      body: { method: 'eth_sendTransaction', caip2: 'eip155:8453', params: { transaction } },
+    });
+    const sent = await last();
+    expect(sent.caused_by).toBeNull();
+    const [id] = sent.transaction_ids;
+    await call(sandbox, 'getTransaction', { path: { transaction_id: id! } });
+    expect(await last()).toMatchObject({
+      subject: { type: 'transaction', id, name: null },
+      caused_by: sent.id,
+    });
+  });
+
   test('a recorded request names the keys that authorized it, but not their signatures', async () => {
     const body = { display_name: 'Ours' };
     await call(sandbox, 'updateWallet', { path: alice, body }, { signWith: [aliceKey.privateKey] });

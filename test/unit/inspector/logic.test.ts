@@ -20,6 +20,10 @@ const request = (change: Partial<RecordedRequest>): RecordedRequest => ({
   operation: 'listWallets',
   app_id: 'app',
   wallet_id: null,
+  subject: null,
+  wallet: null,
+  user: null,
+  caused_by: null,
   status: 200,
   code: null,
   hint: null,
@@ -59,7 +63,11 @@ describe('filters of requests', () => {
     request({ id: '1' }),
     request({ id: '2', operation: 'walletRpc', status: 403, code: 'policy_violation', wallet_id: 'w1' }),
     request({ id: '3', operation: null, path: '/v1/nothing', status: 404, code: 'not_found' }),
-    request({ id: '4', operation: 'getWallet', path: '/v1/wallets/ext_wal_alice', wallet_id: 'w2' }),
+    request({
+      ...{ id: '4', operation: 'getWallet', path: '/v1/wallets/ext_wal_alice', wallet_id: 'w2' },
+      wallet: { id: 'w2', name: 'Savings', address: '0xAbC', chain_type: 'ethereum' },
+      user: { id: 'u', name: 'bob@shop.example' },
+    }),
   ];
   const shown = (query: Record<string, string>) => filterRequests(all, filtersIn(query)).map(({ id }) => id);
 
@@ -71,6 +79,9 @@ describe('filters of requests', () => {
     [{ status: '404' }, ['3']],
     [{ code: 'policy' }, ['2']],
     [{ wallet: 'alice' }, ['4']],
+    [{ wallet: 'savings' }, ['4']],
+    [{ wallet: '0xabc' }, ['4']],
+    [{ text: 'bob@shop' }, ['4']],
     [{ wallet: 'w1', status: '4xx' }, ['2']],
     [{ wallet: 'w1', status: '2xx' }, []],
   ] as [Record<string, string>, string[]][])('%o shows %o, newest first', (query, ids) => {

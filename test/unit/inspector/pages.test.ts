@@ -12,7 +12,13 @@ import {
   operationsOf,
   readDraft,
 } from '../../../src/web/inspector/api-reference/document.ts';
-import { appendEvents, filterEvents } from '../../../src/web/inspector/event-list.ts';
+import {
+  appendEvents,
+  filterEvents,
+  unsettledAfter,
+  withRenewed,
+} from '../../../src/web/inspector/event-list.ts';
+import { subjectText } from '../../../src/web/inspector/names.ts';
 import { memberText } from '../../../src/web/inspector/texts.ts';
 import { stepsOf } from '../../../src/web/inspector/transaction-steps.ts';
 import { allPages, balanceQueries } from '../../../src/web/inspector/wallet-facts.ts';
@@ -40,14 +46,45 @@ describe('the page of operations', () => {
 });
 
 test('events are found by what they contain, and a new log replaces the old one', () => {
-  const event = (id: string, payload: object) =>
-    ({ id, app_id: 'a', type: 'wallet.archived', created_at_ms: 0, payload }) as unknown as SandboxEvent;
+  const event = (id: string, payload: object): SandboxEvent => ({
+    ...{ id, app_id: 'a', type: 'wallet.archived', created_at_ms: 0 },
+    ...{ subject: null, wallet: null, user: null, request_id: null, deliveries: [] },
+    payload: { type: 'wallet.archived', ...payload },
+  });
   const [first, second] = [event('1', { wallet_id: 'w1' }), event('2', { wallet_id: 'w2' })];
   const kept = appendEvents([first], { data: [second], began_anew: false });
   expect(kept).toEqual([first, second]);
   expect(filterEvents(kept, '')).toEqual([second, first]);
   expect(filterEvents(kept, 'W1')).toEqual([first]);
   expect(appendEvents(kept, { data: [second], began_anew: true })).toEqual([second]);
+  const wallet = { id: 'w1', name: 'Till', address: '0xf0847576E76b06ebEba612E2F145827e658C9F6f' };
+  const named = { ...first!, wallet: { ...wallet, chain_type: 'ethereum' } };
+  expect(filterEvents([named], 'till')).toEqual([named]);
+  expect(subjectText(named)).toBe('Till');
+  const subject = { type: 'wallet_action', id: 'q8f3k1x7v2m5c9b4n6z0w2y4', name: null };
+  expect(subjectText({ ...named, subject })).toBe('Till, wallet action q8f3k1…w2y4');
+  expect(subjectText({ subject, wallet: null })).toBe('wallet action q8f3k1…w2y4');
+  expect(subjectText({ subject: null, wallet: { ...wallet, name: null } })).toBe('0xf084…9F6f');
+});
+
+test('events are read again from the first whose deliveries are under way', () => {
+  const event = (id: string, statuses: ('pending' | 'delivered')[] | null): SandboxEvent => ({
+    ...{ id, app_id: 'a', type: 'wallet.archived', created_at_ms: 0 },
+    ...{ subject: null, wallet: null, user: null, request_id: null },
+    deliveries:
+      statuses?.map((status) => ({ id: `${id} ${status}`, endpoint_id: 'e', status, attempt_count: 1 })) ??
+      null,
+    payload: { type: 'wallet.archived' },
+  });
+  const done = event('1', ['delivered']);
+  expect(unsettledAfter([])).toBeUndefined();
+  expect(unsettledAfter([done, event('2', [])])).toBeUndefined();
+  expect(unsettledAfter([event('1', null)])).toBe('start');
+  expect(unsettledAfter([done, event('2', ['delivered', 'pending']), done])).toBe('1');
+  // Of more than a hundred events, the newest hundred are read again.
+  const many = Array.from({ length: 150 }, (_, place) => event(`${place}`, null));
+  expect(unsettledAfter(many)).toBe('49');
+  expect(withRenewed([event('1', null), done], [event('1', ['delivered'])])).toEqual([done, done]);
 });
 
 test('balances are asked for once on each chain', () => {

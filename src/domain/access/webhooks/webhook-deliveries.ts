@@ -1,3 +1,4 @@
+import type { InferEntity } from '@mikro-orm/core';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { type Selectable, sql } from 'kysely';
 import { invalidQuery, notFound } from '../../../errors.ts';
@@ -8,6 +9,7 @@ import { type ExpiringTable, graceOf } from '../../../storage/schema/partitions.
 import { announceDelivery, recordEventForOne } from '../../base/events/events.ts';
 import type { Tables } from '../../tables.ts';
 import { deliveryIdOf, markDue } from './fan-out-events.ts';
+import { WebhookDeliveryEntity } from './webhook.entity.ts';
 import {
   findWebhookEndpoint,
   findWebhookEndpointForUpdate,
@@ -162,6 +164,29 @@ export function webhookDeliveryView(row: DeliveryRow): WebhookDelivery {
     next_attempt_at: row.next_attempt_at_ms,
     created_at: row.created_at_ms,
   };
+}
+
+/** The progress of a delivery. */
+export type DeliveryProgress = Pick<
+  InferEntity<typeof WebhookDeliveryEntity>,
+  'id' | 'endpointId' | 'status' | 'attemptCount'
+>;
+
+/** The deliveries of events to all endpoints, by the sequence of the event. */
+export async function deliveriesOfEvents(
+  em: SqlEntityManager,
+  sequences: readonly number[],
+): Promise<ReadonlyMap<number, readonly DeliveryProgress[]>> {
+  const rows = await em.find(
+    WebhookDeliveryEntity,
+    { eventSequence: { $in: sequences } },
+    {
+      fields: ['id', 'endpointId', 'eventSequence', 'status', 'attemptCount'],
+      orderBy: { eventSequence: 'asc', endpointId: 'asc' },
+      disableIdentityMap: true,
+    },
+  );
+  return Map.groupBy(rows, ({ eventSequence }) => eventSequence);
 }
 
 async function getDelivery(

@@ -17,6 +17,8 @@ export interface RecordedEvent {
   /** The webhook's body as JSON, with the contract's field names. */
   readonly payload: string;
   readonly createdAtMs: number;
+  /** Null until the deliveries to endpoints exist. */
+  readonly fannedOutAtMs: number | null;
 }
 
 const unmanaged = { disableIdentityMap: true } as const;
@@ -227,14 +229,14 @@ async function assertKeepsContract(type: string, body: object): Promise<void> {
 }
 
 /** The fields that identify an event's resource, most specific first. */
-const resourceFields = [
+export const resourceFields = [
   'intent_id',
   'wallet_action_id',
   'transaction_id',
   'wallet_id',
   'user_id',
   'organization_id',
-];
+] as const;
 
 function resourceOf(body: object): string | null {
   const fields = new Map<string, unknown>(Object.entries(body));

@@ -1,57 +1,84 @@
-import { useSignal } from '@preact/signals';
+import { type Signal, useSignal } from '@preact/signals';
 import { Radio, SearchX } from 'lucide';
 import { useEffect } from 'preact/hooks';
 import type { WebhookDelivery, WebhookEndpoint } from '../../../generated/schemas.ts';
 import type { SandboxEvent } from '../../../sandbox/generated/schemas.ts';
 import { readApi } from '../api.ts';
 import { control } from '../control.ts';
-import { filterEvents } from '../event-list.ts';
-import { shortened } from '../names.ts';
+import { filterEvents, unsettledAfter, withRenewed } from '../event-list.ts';
+import { subjectText, toneOf } from '../names.ts';
 import { Delivery } from '../parts/delivery.tsx';
 import { DetailPanel } from '../parts/detail-panel.tsx';
+import { Fact } from '../parts/fact.tsx';
 import { JsonTree } from '../parts/json-tree.tsx';
 import { Empty, Failure } from '../parts/states.tsx';
+import { SubjectFacts } from '../parts/subject.tsx';
 import { Age, ExactTime } from '../parts/time.tsx';
 import { useEventFeed } from '../parts/use-event-feed.tsx';
 import { useLoaded } from '../parts/use-loaded.tsx';
 import { type Column, VirtualTable } from '../parts/virtual-table.tsx';
 import { goTo, route, setQuery } from '../router.tsx';
 import { hrefOf } from '../routes.ts';
-import { readWalletNames, walletName } from '../wallet-names.ts';
 
 const columns: readonly Column<SandboxEvent>[] = [
   { title: 'Event', slot: 'lead', cell: ({ type }) => type },
-  { title: 'About', width: 150, slot: 'sub', isDim: true, cell: aboutOf },
+  { title: 'About', width: 250, slot: 'sub', isDim: true, cell: subjectText },
+  {
+    ...{ title: 'Deliveries', width: 96, slot: 'status' },
+    cell: ({ deliveries }) => <DeliveryDots of={deliveries} />,
+  },
+  {
+    ...{ title: 'Request', width: 90, isExtra: true },
+    cell: ({ request_id: id }) => id !== null && <a href={hrefOf('requests', [id])}>Open</a>,
+  },
   {
     ...{ title: 'Age', width: 90, align: 'end', isDim: true, slot: 'age' },
     cell: ({ created_at_ms: ms }) => <Age ms={ms} />,
   },
 ];
 
-/** The members of payloads that name what an event is about, from the clearest one on. */
-const subjects = [
-  ['wallet_action_id', 'action'],
-  ['transaction_id', 'transaction'],
-  ['intent_id', 'intent'],
-  ['wallet_id', 'wallet'],
-  ['user_id', 'user'],
-] as const;
+/** A dot for each endpoint, in the colour of the delivery's status. */
+function DeliveryDots({ of: deliveries }: { readonly of: SandboxEvent['deliveries'] }) {
+  if (deliveries === null || deliveries.length === 0) return null;
+  const counts = Map.groupBy(deliveries, ({ status }) => status);
+  const text = [...counts].map(([status, own]) => `${own.length} ${status}`).join(', ');
+  return (
+    <span class="dots" role="img" aria-label={text} title={text}>
+      {deliveries.map(({ id, status }) => (
+        <i key={id} class={toneOf(status)} />
+      ))}
+    </span>
+  );
+}
 
-/** What an event is about, in words. */
-function aboutOf({ payload }: SandboxEvent): string {
-  const values = payload as Readonly<Record<string, unknown>>;
-  const found = subjects.find(([member]) => typeof values[member] === 'string');
-  if (found === undefined) return '';
-  const id = String(values[found[0]]);
-  return `${found[1]} ${found[1] === 'wallet' ? walletName(id) : shortened(id)}`;
+const RENEWED_EVERY_MS = 2000;
+
+/** Reads events again for as long as their deliveries are under way and the window is visible. */
+function useDeliveryStates(events: Signal<readonly SandboxEvent[]>): void {
+  useEffect(() => {
+    const leaving = new AbortController();
+    const renew = async (): Promise<void> => {
+      const after = unsettledAfter(events.value);
+      if (after === undefined || document.hidden) return;
+      try {
+        const { data } = await control('listEvents', { query: { after, limit: 100 } }, leaving.signal);
+        events.value = withRenewed(events.value, data);
+      } catch {
+        // The feed of events shows why the sandbox does not respond.
+      }
+    };
+    const timer = setInterval(() => void renew(), RENEWED_EVERY_MS);
+    return () => {
+      clearInterval(timer);
+      leaving.abort();
+    };
+  }, []);
 }
 
 /** The events of the sandbox as they are recorded, and the deliveries of the open event. */
 export function Page() {
   const { events, interruption } = useEventFeed();
-  useEffect(() => {
-    void readWalletNames();
-  }, []);
+  useDeliveryStates(events);
   const { path, query } = route.value;
   const [opened] = path;
   const shown = filterEvents(events.value, query.text ?? '');
@@ -175,6 +202,7 @@ function EventDetail({ id, event, back }: DetailProps) {
 }
 
 function EventOverview({ event }: { readonly event: SandboxEvent }) {
+  const { request_id: cause } = event;
   const note = useSignal('');
   const replay = async (): Promise<void> => {
     try {
@@ -192,7 +220,15 @@ function EventOverview({ event }: { readonly event: SandboxEvent }) {
         </button>
         <span role="status">{note.value}</span>
       </div>
-      <Deliveries eventId={event.id} />
+      <dl>
+        <SubjectFacts of={event} />
+        {cause !== null && (
+          <Fact name="Caused by">
+            <a href={hrefOf('requests', [cause])}>the request</a>
+          </Fact>
+        )}
+      </dl>
+      <Deliveries event={event} />
     </>
   );
 }
@@ -202,29 +238,39 @@ interface OwnDelivery {
   readonly delivery: WebhookDelivery;
 }
 
-async function deliveriesOf(eventId: string, signal: AbortSignal): Promise<OwnDelivery[]> {
+/** The deliveries of an event with their attempts, which the API lists by endpoint. */
+async function deliveriesOf(
+  progress: NonNullable<SandboxEvent['deliveries']>,
+  signal: AbortSignal,
+): Promise<OwnDelivery[]> {
   const { data: endpoints } = await readApi('listWebhookEndpoints', { query: { limit: 100 } }, signal);
   const found = await Promise.all(
     endpoints.map(async (endpoint) => {
+      const wanted = progress.find(({ endpoint_id }) => endpoint_id === endpoint.id);
+      if (wanted === undefined) return [];
       const path = { endpoint_id: endpoint.id };
       const { data } = await readApi('listWebhookDeliveries', { path, query: { limit: 100 } }, signal);
       return data
-        .filter(({ event_id }) => event_id === eventId)
+        .filter(({ id }) => id === wanted.id)
         .map((delivery): OwnDelivery => ({ endpoint, delivery }));
     }),
   );
   return found.flat();
 }
 
-function Deliveries({ eventId }: { readonly eventId: string }) {
-  const { value, error, reload } = useLoaded((signal) => deliveriesOf(eventId, signal), [eventId]);
+function Deliveries({ event: { id, deliveries } }: { readonly event: SandboxEvent }) {
+  const state = JSON.stringify(deliveries);
+  const { value, error, reload } = useLoaded((signal) => deliveriesOf(deliveries ?? [], signal), [id, state]);
   return (
     <section aria-label="Deliveries">
       <h3>Deliveries</h3>
       <Failure message={error.value} retry={reload} />
       {value.value?.length === 0 && (
         <p class="empty">
-          No endpoint among its latest 100 deliveries has it. <a href={hrefOf('webhooks')}>Endpoints</a>
+          {deliveries === null || deliveries.length === 0
+            ? 'No endpoint gets this event.'
+            : 'It is older than the latest 100 deliveries of its endpoints.'}{' '}
+          <a href={hrefOf('webhooks')}>Endpoints</a>
         </p>
       )}
       {value.value?.map(({ endpoint, delivery }) => (

@@ -2,6 +2,7 @@ import { Activity, Download, SearchX, Trash2 } from 'lucide';
 import { useEffect } from 'preact/hooks';
 import type { RecordedRequest } from '../../../sandbox/generated/schemas.ts';
 import { clock } from '../clock-feed.ts';
+import { subjectText } from '../names.ts';
 import { StackedBars } from '../parts/charts.tsx';
 import { ConfirmButton } from '../parts/confirm-button.tsx';
 import { Icon } from '../parts/icon.tsx';
@@ -22,7 +23,6 @@ import {
 } from '../requests/request-feed.tsx';
 import { goTo, route, setQuery } from '../router.tsx';
 import { hrefOf } from '../routes.ts';
-import { readWalletNames, walletName } from '../wallet-names.ts';
 
 /** In milliseconds. A request that takes longer has a full bar. */
 const LONGEST_MS = 100;
@@ -38,7 +38,7 @@ const columns: readonly Column<RecordedRequest>[] = [
     ...{ title: 'Operation', slot: 'lead' },
     cell: ({ operation, method, path }) => operation ?? `${method} ${path}`,
   },
-  { title: 'Subject', width: 130, slot: 'sub', isDim: true, cell: subjectOf },
+  { title: 'Subject', width: 190, slot: 'sub', isDim: true, cell: subjectText },
   { title: 'Status', width: 64, slot: 'status', cell: ({ status }) => <HttpStatus of={status} /> },
   { title: 'Error code', width: 190, isExtra: true, isDim: true, cell: ({ code }) => code },
   { title: 'Took', width: 104, align: 'end', isExtra: true, cell: (request) => <Took request={request} /> },
@@ -49,11 +49,6 @@ const columns: readonly Column<RecordedRequest>[] = [
     ),
   },
 ];
-
-/** What a request was about. */
-function subjectOf({ wallet_id: wallet }: RecordedRequest): string {
-  return wallet === null ? '' : walletName(wallet);
-}
 
 function Took({ request: { duration_ms: ms } }: { readonly request: RecordedRequest }) {
   const width = Math.max(2, Math.min(1, ms / LONGEST_MS) * BAR_PX);
@@ -68,9 +63,6 @@ function Took({ request: { duration_ms: ms } }: { readonly request: RecordedRequ
 /** The requests of the sandbox as they arrive, and the open request. */
 export function Page() {
   useEffect(seeRequests, [requests.value.length]);
-  useEffect(() => {
-    void readWalletNames();
-  }, []);
   const { path, query } = route.value;
   const [opened] = path;
   const filters = filtersIn(query);
@@ -187,7 +179,7 @@ function FilterBar({ filters }: { readonly filters: Filters }) {
       {field('text', 'Operation or path', 'walletRpc')}
       {field('status', 'Status', '4xx')}
       {field('code', 'Error code', 'policy_violation')}
-      {field('wallet', 'Wallet', 'id')}
+      {field('wallet', 'Wallet', 'name, address or id')}
     </form>
   );
 }

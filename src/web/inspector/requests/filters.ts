@@ -2,13 +2,13 @@ import type { HttpArchive, RecordedRequest } from '../../../sandbox/generated/sc
 
 /** The criteria that select requests. An empty criterion matches everything. */
 export interface Filters {
-  /** A part of the operation's name, of the method or of the path. */
+  /** A part of the operation's name, of the method, of the path or of the subject's or user's name. */
   readonly text: string;
   /** A status such as `404`, or `4xx` for all statuses from 400 to 499. */
   readonly status: string;
   /** A part of the error code. */
   readonly code: string;
-  /** A part of the wallet's id, or a wallet that the path names. */
+  /** A part of the wallet's id, name or address, or a wallet that the path names. */
   readonly wallet: string;
   /** The times of the machine between which it was received, in Unix milliseconds. */
   readonly from: string;
@@ -25,19 +25,23 @@ export function filtersIn(query: Readonly<Record<string, string>>): Filters {
 export function filterRequests(requests: readonly RecordedRequest[], filters: Filters): RecordedRequest[] {
   const text = filters.text.trim().toLowerCase();
   const code = filters.code.trim().toLowerCase();
-  const wallet = filters.wallet.trim();
+  const wallet = filters.wallet.trim().toLowerCase();
   const isShown = (request: RecordedRequest): boolean =>
     (text === '' || textOf(request).includes(text)) &&
     hasStatus(request.status, filters.status.trim()) &&
     (code === '' || (request.code ?? '').includes(code)) &&
-    (wallet === '' || (request.wallet_id ?? '').includes(wallet) || request.path.includes(wallet)) &&
+    (wallet === '' || walletTextOf(request).includes(wallet)) &&
     (filters.from === '' || request.machine_received_at_ms >= Number(filters.from)) &&
     (filters.until === '' || request.machine_received_at_ms < Number(filters.until));
   return requests.filter(isShown).reverse();
 }
 
-function textOf({ operation, method, path }: RecordedRequest): string {
-  return `${operation ?? ''} ${method} ${path}`.toLowerCase();
+function textOf({ operation, method, path, subject, user }: RecordedRequest): string {
+  return `${operation ?? ''} ${method} ${path} ${subject?.name ?? ''} ${user?.name ?? ''}`.toLowerCase();
+}
+
+function walletTextOf({ wallet_id: id, wallet, path }: RecordedRequest): string {
+  return `${id ?? ''} ${wallet?.id ?? ''} ${wallet?.name ?? ''} ${wallet?.address ?? ''} ${path}`.toLowerCase();
 }
 
 function hasStatus(status: number, wanted: string): boolean {

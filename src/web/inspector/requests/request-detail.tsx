@@ -8,12 +8,12 @@ import { Fact } from '../parts/fact.tsx';
 import { JsonTree } from '../parts/json-tree.tsx';
 import { HttpStatus, Label } from '../parts/label.tsx';
 import { Failure } from '../parts/states.tsx';
+import { SubjectFacts } from '../parts/subject.tsx';
 import type { Tab } from '../parts/tabs.tsx';
 import { ExactTime } from '../parts/time.tsx';
 import { useLoaded } from '../parts/use-loaded.tsx';
 import { hrefOf } from '../routes.ts';
 import { dateAndTime, shortAddress } from '../texts.ts';
-import { walletName } from '../wallet-names.ts';
 import { PolicyTree } from './policy-tree.tsx';
 import { Refusal } from './refusal.tsx';
 import { ReplayBox } from './replay-box.tsx';
@@ -85,8 +85,9 @@ function tabsOf(exchange: RecordedExchange): readonly Tab[] {
 }
 
 function Overview({ exchange }: { readonly exchange: RecordedExchange }) {
-  const { received_at_ms, machine_received_at_ms, duration_ms, wallet_id, user_id, app_id, code } = exchange;
+  const { received_at_ms, machine_received_at_ms, duration_ms, wallet_id, app_id, code } = exchange;
   const { signatures_sent: sent, authorized_by: keys, events, transaction_ids: transactions } = exchange;
+  const { wallet, caused_by: cause } = exchange;
   const machine = `${dateAndTime(machine_received_at_ms)} UTC`;
   return (
     <>
@@ -102,16 +103,15 @@ function Overview({ exchange }: { readonly exchange: RecordedExchange }) {
             <a href={`/docs/errors/${code}`}>{code}</a>
           </Fact>
         )}
-        {wallet_id !== null && (
+        {wallet === null && wallet_id !== null && (
           <Fact name="Wallet">
-            <Named id={wallet_id} what="the wallet's id" href={hrefOf('wallets', [wallet_id])}>
-              {walletName(wallet_id)}
-            </Named>
+            <Named id={wallet_id} what="the wallet's id" />
           </Fact>
         )}
-        {user_id !== null && (
-          <Fact name="User">
-            <Named id={user_id} what="the user's id" href={hrefOf('users', [user_id])} />
+        <SubjectFacts of={exchange} />
+        {cause !== null && (
+          <Fact name="Started by">
+            <a href={hrefOf('requests', [cause])}>the request that sent it</a>
           </Fact>
         )}
         {app_id !== null && (
