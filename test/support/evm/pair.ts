@@ -1,5 +1,6 @@
 import { type Hex, numberToHex } from 'viem';
 import { startSandbox } from '../../../src/testing/testing.ts';
+import { isLong } from '../../figures/figure.ts';
 import { startAnvil } from '../anvil.ts';
 
 // A simulated chain and anvil, which differ in nothing that a program can see.
@@ -31,6 +32,8 @@ export interface Pair extends AsyncDisposable {
 const isTimeout = (answer: Answer): boolean =>
   'error' in answer && /timeout|timed out/.test(answer.error.message);
 const MAX_TRIES = 5;
+/** How long an answer may take. A long run has all the time it needs, also beside other work. */
+const MAX_WAIT_MS = isLong ? 1_800_000 : 120_000;
 
 /** A node at an address, which is asked again for what took it too long. */
 function nodeAt(url: string): Node {
@@ -55,7 +58,7 @@ function askAt(url: string): Node {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify(body),
-      signal: AbortSignal.timeout(120_000),
+      signal: AbortSignal.timeout(MAX_WAIT_MS),
     }).catch((error: unknown) => {
       throw new Error(`no answer to ${JSON.stringify(body).slice(0, 500)}`, { cause: error });
     });
