@@ -7,9 +7,9 @@ import {
 import { ApiError, invalidField } from '../../../errors.ts';
 
 /**
- * Reads a body with `read` and translates its errors.
+ * Calls `read` and translates its `RequestTermsError` into an `ApiError`.
  *
- * @throws ApiError invalid_data naming the field; not_supported.
+ * @throws ApiError with the code of the error, usually invalid_data or not_supported, naming the field.
  */
 export function refusingTerms<T>(read: () => T): T {
   try {
@@ -23,7 +23,7 @@ export function refusingTerms<T>(read: () => T): T {
   }
 }
 
-/** The ApiError for an input that cannot be signed; any other error is returned unchanged. */
+/** Returns the ApiError for an input that cannot be signed, or any other error unchanged. */
 export function asSigningRefusal(error: unknown): unknown {
   if (!(error instanceof SigningInputError)) return error;
   if (error instanceof UnsupportedMethodError) return invalidField(error.field, error.message);

@@ -50,22 +50,24 @@ function columnsOf({ sealedSecret, wrappedDataKey, masterKeyId }: SealedKey) {
 }
 
 /**
- * The key for the digests of requests. With a keyed digest, readers of the log cannot guess a request and confirm it.
+ * Opens the key that digests requests. Because the digest is keyed, readers of the log cannot guess a request and
+ * confirm the guess.
  */
 export async function openDigestKey({ em, keyStore }: Context): Promise<Uint8Array> {
   const key = await findKey(em, 'digests');
   return keyStore.open(key, auditKeyBinding(key));
 }
 
-/** The verifier key for the checkpoints of the log; undefined before the log has keys. */
+/** Returns the verifier of the log's checkpoints; undefined before the log has keys. */
 export async function getVerifier(em: SqlEntityManager): Promise<NoteVerifier | undefined> {
   const key = await em.findOne(AuditKeyEntity, { id: 'checkpoints' });
   return key === null ? undefined : verifierOf(key);
 }
 
 /**
- * Signs a text of the log; `textOf` receives the origin.
+ * Signs a string as the log.
  *
+ * @param textOf returns the string to sign, given the origin of the log.
  * @returns the signed note.
  */
 export async function signNote(

@@ -67,10 +67,10 @@ export async function writeRecord(
 }
 
 /**
- * The leaf of the log: one JSON object in its canonical form.
+ * Returns the leaf of the log: one JSON object in its canonical form.
  *
- * INVARIANT: the members are in the order of RFC 8785 and absent members are undefined, so that `JSON.stringify`
- * writes the canonical form. Sorting the members would take five times as long.
+ * INVARIANT: the members are in the order of RFC 8785 and absent members are undefined, so that `JSON.stringify` writes
+ * the canonical form. Sorting the members would take five times as long.
  */
 function entryOf(record: AuditRecord): string {
   return JSON.stringify({
@@ -149,7 +149,7 @@ export function createAuditTrail({ keyStore, entropy, reader, inUnit }: TrailOpt
 // KYSELY: bounded deletions by subquery. Tiles, checkpoints and keys stay, so an export can still prove trimmed
 // records.
 
-/** Only a command drops records, after they were exported. */
+/** Has no expiry: records are dropped only by an operator's command, after they were exported. */
 export const partitionedRecords: PartitionedTable = {
   table: 'audit_records',
   key: 'leaf_index',
@@ -159,8 +159,8 @@ export const partitionedRecords: PartitionedTable = {
 const DELETED_AT_ONCE = 10_000;
 
 /**
- * The index of the first record that is not older than `beforeMs`, or the number of all records. Uses a binary
- * search: times increase with the index, except where concurrent transactions ended in another order.
+ * Finds the index of the first record that is not older than `beforeMs`; the number of all records if there is none.
+ * Uses a binary search: times increase with the index, except where concurrent transactions ended in another order.
  *
  * @param size the number of records in the log.
  */
@@ -184,7 +184,7 @@ export async function firstRecordSince(
   return begin;
 }
 
-/** The index of the first record that was not trimmed; `size` if all were trimmed. */
+/** Finds the index of the first record that was not trimmed; `size` if all were trimmed. */
 async function firstKept(em: SqlEntityManager, size: number): Promise<number> {
   const row = await em
     .getKysely<Tables>()

@@ -73,7 +73,7 @@ async function placeRecords(em: SqlEntityManager, nowMs: number): Promise<number
   return entries.length;
 }
 
-/** The number of records that have a place in the log. */
+/** Returns the number of records that have a place in the log. */
 async function readLogSize(em: SqlEntityManager): Promise<number> {
   const newest = await em
     .getKysely<Tables>()
@@ -102,7 +102,7 @@ async function movePending(em: SqlEntityManager, size: number): Promise<string[]
     .map(({ entry }) => entry);
 }
 
-/** The entries of consecutive records, starting at index `first`. */
+/** Reads the entries of consecutive records, starting at index `first`. */
 export async function readEntries(em: SqlEntityManager, first: number, count: number): Promise<string[]> {
   const rows = await em
     .getKysely<Tables>()
@@ -115,7 +115,7 @@ export async function readEntries(em: SqlEntityManager, first: number, count: nu
   return rows.map(({ entry }) => entry);
 }
 
-/** Returns a reader of the stored tiles. A missing tile reads as a tile without hashes. */
+/** Returns a function that reads stored tiles. For a missing tile, it returns no hashes. */
 export function tileReader(em: SqlEntityManager): ReadTile {
   return async (level, index) => {
     const tile = await em
@@ -145,9 +145,9 @@ async function storeTiles(em: SqlEntityManager, tiles: readonly ExtendedTile[]):
 }
 
 /*
- * Evidence that a database has lost changes. Every change has a record. A record leaves the database only by a trim,
- * which deletes the oldest records and keeps the tiles. There are two proofs of a loss. Neither depends on time, on
- * traffic, or on when a process last looked:
+ * Finds out whether a database has lost changes. Every change has a record. A record leaves the database only by a
+ * trim, which deletes the oldest records and keeps the tiles. There are two proofs of a loss. Neither depends on time,
+ * on traffic, or on when a process last looked:
  * - a committed record is neither pending nor in the log, and no trim can have deleted it;
  * - the log does not begin with the records that a process has seen.
  *
@@ -157,7 +157,7 @@ async function storeTiles(em: SqlEntityManager, tiles: readonly ExtendedTile[]):
 /** The log as a process saw it at some time. */
 export interface SeenLog {
   readonly size: number;
-  /** Base64. */
+  /** The hash at the root of the Merkle tree, base64. */
   readonly root: string;
 }
 
@@ -167,7 +167,7 @@ export interface AcknowledgedChange extends WrittenRecord {
   readonly logSize: number;
 }
 
-/** The current log; undefined if it has no records. */
+/** Reads the size and the root of the current log; undefined if it has no records. */
 export async function readLog(em: SqlEntityManager): Promise<SeenLog | undefined> {
   const [newest] = await em.find(
     AuditCheckpointEntity,
@@ -178,8 +178,8 @@ export async function readLog(em: SqlEntityManager): Promise<SeenLog | undefined
 }
 
 /**
- * The log that a signed checkpoint describes. Undefined if the checkpoint was not signed with the key of the log in
- * the database.
+ * Reads the size and the root of the log from a signed checkpoint. Returns undefined unless the checkpoint was signed
+ * with the key of the log in the database.
  */
 export async function openSeenLog(em: SqlEntityManager, note: string): Promise<SeenLog | undefined> {
   const verifier = await getVerifier(em);
@@ -187,7 +187,7 @@ export async function openSeenLog(em: SqlEntityManager, note: string): Promise<S
   return checkpoint && { size: checkpoint.size, root: Buffer.from(checkpoint.root).toString('base64') };
 }
 
-/** Whether the current log begins with the log that was seen. */
+/** Returns whether the current log begins with the log that was seen. */
 export async function continuesLog(
   em: SqlEntityManager,
   seen: SeenLog,
@@ -205,9 +205,11 @@ export async function continuesLog(
 }
 
 /**
- * Compares the current log with the log that was seen. `pending` means that the log is shorter, but enough records
- * wait to be placed. That happens after a failover that lost only the places of records; the sequencer places them
- * again within a second.
+ * Compares the current log with the log that was seen:
+ * - `continued`: the current log begins with it.
+ * - `pending`: the current log is shorter, but enough records wait to be placed. A failover that loses only the places
+ *   of records has this effect; the sequencer places them again within a second.
+ * - `lost`: records are missing or differ.
  */
 export async function compareLog(
   em: SqlEntityManager,
@@ -223,7 +225,7 @@ export async function compareLog(
   return Number(rows[0]!.missing) <= 0 ? 'pending' : 'lost';
 }
 
-/** How many of these changes the database has certainly lost. */
+/** Counts the changes that the database has certainly lost. */
 export async function countLost(
   em: SqlEntityManager,
   changes: readonly AcknowledgedChange[],
@@ -243,7 +245,7 @@ export async function countLost(
   return Number(rows[0]!.lost);
 }
 
-/** The ids of those changes whose records are in the log at an index of at least `from`. */
+/** Returns the ids of those changes whose records are in the log at an index of at least `from`. */
 export async function findPlaced(
   em: SqlEntityManager,
   changes: readonly AcknowledgedChange[],
@@ -274,7 +276,7 @@ interface SigningContext {
   inUnit<T>(work: (em: SqlEntityManager) => Promise<T>): Promise<T>;
 }
 
-/** The log in the database does not begin with the log that this process has seen. */
+/** Thrown when the log in the database does not begin with the log that this process has seen. */
 class RewrittenLogError extends Error {
   constructor({ size }: SeenLog) {
     super(
@@ -285,13 +287,13 @@ class RewrittenLogError extends Error {
 }
 
 /**
- * Signs the newest checkpoint unless it is signed. Call it outside transactions, because another system may keep the
- * key. Two processes that sign at the same time write the same note, because Ed25519 is deterministic.
+ * Signs the newest checkpoint unless it is already signed. Call it outside transactions, because another process may
+ * keep the key. Two processes that sign at the same time write the same note, because Ed25519 is deterministic.
  *
- * @param seen the log that this process has seen. A log that does not continue it is not signed. This keeps someone
- * who rewrites the tables of a running server from getting a valid log.
+ * @param seen the log that this process has seen. A log that does not continue it is not signed. This keeps someone who
+ * rewrites the tables of a running server from getting a valid log.
  * @returns the newest checkpoint, which may have been signed before; undefined if there is none.
- * @throws RewrittenLogError
+ * @throws RewrittenLogError if the database lacks or has changed records that this process has seen.
  */
 export async function signCheckpoint(
   { keyStore, em, inUnit }: SigningContext,
@@ -312,7 +314,7 @@ export async function signCheckpoint(
   return { size, root };
 }
 
-/** The newest signed checkpoint, as a note. */
+/** Returns the newest signed checkpoint as a note; undefined if no checkpoint was signed. */
 export async function getSignedCheckpoint(em: SqlEntityManager): Promise<string | undefined> {
   const [newest] = await em.find(
     AuditCheckpointEntity,
@@ -325,7 +327,7 @@ export async function getSignedCheckpoint(em: SqlEntityManager): Promise<string 
 /** CHOICE: checkpoints are kept for a week. Tiles prove that an older checkpoint is consistent with a newer one. */
 const KEPT_MS = 7 * 24 * 60 * 60 * 1000;
 
-/** Deletes old checkpoints except the newest, and returns how many. */
+/** Deletes checkpoints older than a week, except the newest checkpoint, and returns how many. */
 export async function dropOldCheckpoints(em: SqlEntityManager, nowMs: number): Promise<number> {
   const [newest] = await em.find(AuditCheckpointEntity, {}, { orderBy: { size: 'desc' }, limit: 1 });
   if (newest === undefined) return 0;

@@ -1,16 +1,18 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 
-/** The log at one size. The newest row has the current number of records. */
+/**
+ * A checkpoint: the size and the root of the log after one run of the sequencer. The newest row has the current size.
+ */
 export const AuditCheckpointEntity = defineEntity({
   name: 'AuditCheckpoint',
   tableName: 'audit_checkpoints',
   properties: {
     size: p.bigint('number').primary().autoincrement(false),
-    /** Base64. */
+    /** The hash at the root of the Merkle tree, base64. */
     root: p.text(),
     /**
-     * The signed note (C2SP tlog-checkpoint). Null until the checkpoint is signed; a checkpoint that a newer one
-     * overtook is never signed.
+     * The signed note (C2SP tlog-checkpoint). Null until the checkpoint is signed. If a newer checkpoint is stored
+     * first, it stays null.
      */
     note: p.text().strictNullable(),
     createdAtMs: p.bigint('number'),
@@ -24,7 +26,7 @@ export const AuditKeyEntity = defineEntity({
   tableName: 'audit_keys',
   properties: {
     id: p.text().primary().$type<'checkpoints' | 'digests'>(),
-    /** Empty for the log of the whole server. */
+    /** Empty, because all apps share the log of the server. */
     appId: p.text(),
     /** The origin of the log, which is the name of the key that signs. */
     origin: p.text(),
@@ -66,25 +68,25 @@ export const AuditRecordEntity = defineEntity({
   ],
 });
 
-/** A tile of the log's Merkle tree (C2SP tlog-tiles). It is full, or the partial tile at the end of its level. */
+/** A tile of the log's Merkle tree (C2SP tlog-tiles). The last tile of a level may be partial; all others are full. */
 export const AuditTileEntity = defineEntity({
   name: 'AuditTile',
   tableName: 'audit_tiles',
   properties: {
     level: p.integer().primary(),
     tileIndex: p.bigint('number').primary(),
-    /** Up to 256 hashes of 32 bytes. */
+    /** Up to 256 hashes of 32 bytes each, concatenated. */
     hashes: p.blob(),
   },
 });
 
-/** A record that is not in the log yet. It was written in the transaction of the change that it describes. */
+/** A record that has no place in the log yet. It was written in the transaction of the change that it describes. */
 export const PendingRecordEntity = defineEntity({
   name: 'PendingAuditRecord',
   tableName: 'audit_pending',
   properties: {
     id: p.bigint('number').primary().autoincrement().ignoreSchemaChanges('type'),
-    /** See `audit_records`. */
+    /** This and the following columns are described in `AuditRecordEntity`. */
     appId: p.text().strictNullable(),
     origin: p.text().strictNullable(),
     recordedAtMs: p.bigint('number'),

@@ -26,12 +26,12 @@ const alpha2ByAlpha3: ReadonlyMap<string, string> = new Map(
     .map((pair) => [pair.slice(0, 3), pair.slice(3)]),
 );
 
-/** The ISO 3166-1 alpha-2 code of a country, given its upper-case alpha-3 code. Undefined for an unknown code. */
+/** Returns the ISO 3166-1 alpha-2 code for an upper-case alpha-3 code; undefined for an unknown code. */
 export function countryAlpha2(alpha3: string): string | undefined {
   return alpha2ByAlpha3.get(alpha3);
 }
 
-/** Whether the text is the alpha-3 code of a country, in upper case. */
+/** Returns whether a string is the upper-case alpha-3 code of a country. */
 export function isCountry(text: string): boolean {
   return alpha2ByAlpha3.has(text);
 }

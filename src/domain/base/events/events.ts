@@ -14,7 +14,7 @@ export interface RecordedEvent {
   readonly id: string;
   readonly appId: string;
   readonly type: string;
-  /** The webhook's body as JSON, with the contract's field names. */
+  /** The webhook's body as JSON, with the field names of the API document. */
   readonly payload: string;
   readonly createdAtMs: number;
   /** Null until the deliveries to endpoints exist. */
@@ -23,7 +23,7 @@ export interface RecordedEvent {
 
 const unmanaged = { disableIdentityMap: true } as const;
 
-/** The sequence of the newest event; 0 when there are no events. */
+/** Returns the sequence of the newest event; 0 when there are no events. */
 export async function newestSequence(em: SqlEntityManager): Promise<number> {
   const [newest] = await em.find(
     OutboxEventEntity,
@@ -34,8 +34,8 @@ export async function newestSequence(em: SqlEntityManager): Promise<number> {
 }
 
 /**
- * The next events after `afterSequence` up to `untilSequence`, in the order in which they were recorded. `limit`
- * bounds their number; `types` and `appId` filter them.
+ * Lists the events after `afterSequence` up to `untilSequence`, in the order in which they were recorded. Returns at
+ * most `limit` events; `types` and `appId` filter them.
  */
 export function listEvents(
   em: SqlEntityManager,
@@ -57,7 +57,7 @@ export function listEvents(
 }
 
 /**
- * The event with this id, of any app.
+ * Finds the event with this id, whichever app it belongs to.
  *
  * @throws ApiError not_found
  */
@@ -68,9 +68,9 @@ export async function findEvent(em: SqlEntityManager, id: string): Promise<Recor
 }
 
 /**
- * The events since `sinceMs` whose payload contains one of `ids` as a value, oldest first, at most `limit`.
+ * Lists the events since `sinceMs` whose payload contains one of `ids` as a value, oldest first, at most `limit`.
  *
- * @param ids without characters that JSON or LIKE would escape.
+ * @param ids must not contain characters that JSON or LIKE would escape.
  */
 export async function listEventsAbout(
   em: SqlEntityManager,
@@ -86,12 +86,12 @@ export async function listEventsAbout(
   return em.find(OutboxEventEntity, wanted, { ...unmanaged, orderBy: { sequence: 'asc' }, limit });
 }
 
-/** Deletes every event. */
+/** Deletes the events of all apps, delivered or not. */
 export async function dropEvents(em: SqlEntityManager): Promise<void> {
   await em.nativeDelete(OutboxEventEntity, {});
 }
 
-/** Notes that the unit of work records an event. */
+/** Adds an event to the notes of the unit of work, as an event and as a change for the audit log. */
 function noteEvent(
   notes: UnitNotes,
   {
@@ -110,20 +110,20 @@ function noteEvent(
   noteChange(notes, { appId, what: type, id: resourceId });
 }
 
-/** Notes that the unit of work stores a transaction. */
+/** Adds a transaction that was stored to the notes of the unit of work. */
 export function noteTransaction(notes: UnitNotes, id: string): void {
   requireOpen(notes);
   notes.transactions.push(id);
 }
 
-/** Notes the policies that allowed the action of the unit of work. */
+/** Adds the policies that allowed an action to the notes of the unit of work. */
 export function notePolicies(notes: UnitNotes, ids: readonly string[]): void {
   requireOpen(notes);
   notes.policies.push(...ids);
 }
 
 /**
- * Notes that the unit of work changes something. `recordEvent` does this itself.
+ * Adds a change to the notes of the unit of work, from which the audit record is written. `recordEvent` calls it.
  *
  * CHOICE: the audit log contains those actions of jobs that record an event or note a change. It does not contain
  * leases, due times, read positions and deletions of expired rows, which are the mechanics of jobs.
@@ -133,7 +133,7 @@ export function noteChange(notes: UnitNotes, change: AuditedChange): void {
   notes.changes.push(change);
 }
 
-/** Notes that there is something to deliver. The commit then wakes the delivery job. */
+/** Marks the unit of work as having something to deliver. Its commit then wakes the delivery job. */
 export function announceDelivery(notes: UnitNotes): void {
   requireOpen(notes);
   notes.hasDeliveries = true;
@@ -145,22 +145,21 @@ function requireOpen({ isOver }: UnitNotes): void {
 
 export type EventContext = Pick<OperationContext, 'em' | 'ids' | 'notes' | 'nowMs'>;
 
-/** An event to record. */
 interface NewEvent {
   /** The app whose endpoints receive the event. */
   readonly appId: string;
-  /** One of the contract's webhooks, for example `wallet.archived`. */
+  /** One of the webhooks of the API document, for example `wallet.archived`. */
   readonly type: string;
-  /** The webhook's fields besides `type`. */
+  /** The fields of the webhook's body except `type`. */
   readonly payload: object;
 }
 
 /**
- * Records a domain event in the transaction of its change. It is delivered later.
+ * Records a domain event in the transaction of its change. A job delivers it later.
  *
  * @returns the event's id, which every delivery carries as `webhook-id`.
- * @throws AssertionError when the contract has no such event or the payload does not match it. Both are bugs of this
- * server.
+ * @throws AssertionError when the API document has no such event or the payload does not match it. Both are bugs of
+ * this server.
  */
 export function recordEvent(context: EventContext, event: NewEvent): Promise<string> {
   return storeEvent(context, event, null);
@@ -216,7 +215,7 @@ const insertEvent = prepareQuery<EventRow>((database, event) =>
   }),
 );
 
-// Loaded with the first event, because the validators are large and many processes never record an event.
+// // Loads the validators with the first event, because they are large and many processes never record an event.
 const loadValidators = loadOnce(() => import('../../../generated/webhook-validators.js'));
 
 async function assertKeepsContract(type: string, body: object): Promise<void> {

@@ -5,7 +5,7 @@ export const OutboxEventEntity = defineEntity({
   name: 'OutboxEvent',
   tableName: 'outbox_events',
   properties: {
-    /** Increases with every event. Deliveries start in this order. */
+    /** Increases with every event. Events are fanned out to endpoints in this order. */
     sequence: p.bigint('number').primary().autoincrement().ignoreSchemaChanges('type'),
     /** `msg_` and a cuid2. */
     id: p.text(),
@@ -13,7 +13,7 @@ export const OutboxEventEntity = defineEntity({
     type: p.text(),
     /** The webhook's body as JSON, including `type`. */
     payload: p.text(),
-    /** The wallet, user, intent or other resource that the event is about. */
+    /** The id of the wallet, user, intent or other resource that the event is about. */
     resourceId: p.text().strictNullable(),
     createdAtMs: p.bigint('number'),
     /** When deliveries to the subscribed endpoints were created; null until then. */
@@ -24,7 +24,7 @@ export const OutboxEventEntity = defineEntity({
     // Not unique, because a unique index of a partitioned table must contain the partition key.
     { name: 'outbox_events_id', properties: ['id'] },
     { name: 'outbox_events_by_age', properties: ['createdAtMs'] },
-    // A partial index, which stays small while the table grows.
+    // // This partial index stays small while the table grows.
     {
       name: 'outbox_events_to_fan_out',
       properties: ['sequence'],

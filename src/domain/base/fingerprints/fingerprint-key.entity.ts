@@ -1,6 +1,6 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 
-/** An app's secret key for fingerprints. */
+/** The sealed key with which an app's fingerprints are computed. See `fingerprint`. */
 export const FingerprintKeyEntity = defineEntity({
   name: 'FingerprintKey',
   tableName: 'fingerprint_keys',

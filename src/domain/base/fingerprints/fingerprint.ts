@@ -9,8 +9,9 @@ type ReadContext = Pick<PlanContext, 'app' | 'em' | 'keyStore'>;
 type Context = Pick<OperationContext, 'app' | 'em' | 'notes' | 'keyStore' | 'ids'>;
 
 /**
- * Recognizes data that is not stored: equal JSON values of one app have equal fingerprints. Account numbers are few
- * enough to try them all, but that needs the app's key.
+ * Computes the fingerprint of a JSON value. Equal values of one app have equal fingerprints, so the server can
+ * recognize data that it does not store, such as account numbers. The fingerprint is keyed, because account numbers are
+ * so few that anyone could hash them all. Creates the app's key on first use.
  *
  * @returns HMAC-SHA-256, hex.
  */
@@ -19,8 +20,8 @@ export async function fingerprint(context: Context, value: unknown): Promise<str
 }
 
 /**
- * Computes a fingerprint without creating a key. Undefined if the app has no fingerprints yet, because then none can
- * be equal.
+ * Computes a fingerprint to compare with stored ones, without creating a key. Returns undefined if the app has no key,
+ * because then it has no stored fingerprints.
  */
 export async function findFingerprint(context: ReadContext, value: unknown): Promise<string | undefined> {
   const key = await getKey(context);
@@ -35,7 +36,7 @@ function digest({ keyStore }: ReadContext, key: StoredFingerprintKey, value: unk
   );
 }
 
-// The key is created on first use. INVARIANT: a unique index allows only one for each app.
+// // INVARIANT: a unique index allows only one key for each app, even if two requests create it at the same time.
 async function ensureKey(context: Context): Promise<StoredFingerprintKey> {
   const known = await getKey(context);
   if (known !== null) return known;

@@ -7,8 +7,8 @@ import { tryLockName } from '../../../storage/locks.ts';
 import { prepareQuery } from '../../../storage/prepared-statements.ts';
 
 /**
- * Requires that all these keys signed the request. Whether they still own anything does not matter: a client gets the
- * first response to its retry even if the owner has changed since.
+ * Requires that all these keys signed the request. Whether they still own anything does not matter: a retry gets the
+ * first response even if the owner has changed since.
  *
  * @param signers canonical base64 SubjectPublicKeyInfo.
  * @throws ApiError `missing_or_empty_authorization_header`, `incorrect_quantity_of_authorization_signatures`,
@@ -47,15 +47,17 @@ interface Tables {
 const LIFETIME_MS = 24 * 60 * 60 * 1000;
 
 /**
- * Idempotency keys: repeated requests with the same key get the first response for 24 hours.
+ * Returns the store of responses by idempotency key. Repeated requests with the same key get the first response for 24
+ * hours.
  *
  * A response to a request that signatures authorized is returned only to requests signed by the same keys. It may
  * contain a signature or a key of a wallet, which the app secret alone must not give.
  *
- * A second request that arrives while the first is in progress is refused; it does not wait. Within one process a set
+ * A second request that arrives while the first is in progress is refused; it does not wait. Within one process a map
  * detects it, and between processes a lock that the transaction holds.
  *
- * @throws ApiError `invalid_data` with the messages that published clients match, and what `requireSigners` throws.
+ * `begin` throws an ApiError `invalid_data` with the messages that published clients match, and what `requireSigners`
+ * throws.
  */
 export function idempotencyKeys(): Idempotency {
   const atWork = new Map<string, IdempotencyUse>();
@@ -82,7 +84,7 @@ export function idempotencyKeys(): Idempotency {
   };
 }
 
-/** Deletes up to `limit` expired records; returns how many. */
+/** Deletes up to `limit` expired records, and returns how many. */
 export async function dropExpiredAnswers(
   em: SqlEntityManager,
   nowMs: number,

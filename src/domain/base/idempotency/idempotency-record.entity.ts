@@ -10,11 +10,11 @@ export const IdempotencyRecordEntity = defineEntity({
     /** Digest of the operation, path parameters and body. */
     fingerprint: p.text(),
     status: p.integer(),
-    /** The body as it was sent, with the contract's field names; null for a response without a body. */
+    /** The body as it was sent, with the field names of the API document; null for a response without a body. */
     answer: p.text().strictNullable(),
     /**
-     * JSON array of the public keys whose signatures authorized the request; null if it needed none. Only requests
-     * that all of these keys sign get the response.
+     * JSON array of the public keys whose signatures authorized the request; null if it needed none. A repeated request
+     * gets the response only if all of these keys signed it.
      */
     signers: p.text().strictNullable(),
     createdAtMs: p.bigint('number'),

@@ -1,12 +1,12 @@
 import { hash } from 'node:crypto';
 
-// A PostgreSQL index entry holds about 2,700 bytes, which is enough for the app, the kind and one key.
+// // A PostgreSQL index entry can have about 2,700 bytes, which is enough for the app, the kind and one key.
 const MAX_BYTES = 512;
 const HASHED = 'sha256:';
 
 /**
- * The form of a text for an index. A digest replaces a text that is too long for an index or that a text column
- * cannot store (U+0000, a lone surrogate). Different texts have different keys.
+ * Returns the form of a string for an index. A digest replaces a string that is too long for an index or that a text
+ * column cannot store (U+0000, a lone surrogate). Different strings have different keys.
  */
 export function lookupKey(text: string): string {
   const fits =

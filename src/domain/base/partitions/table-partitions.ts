@@ -10,7 +10,7 @@ import {
 
 type InUnit = <T>(work: (em: SqlEntityManager) => Promise<T>) => Promise<T>;
 
-/** Adds the next partition of a table when rows are written to its newest partition. Does nothing on SQLite. */
+/** Adds the next partition of a table once rows are written to its newest partition. Does nothing on SQLite. */
 export async function extendTable(inUnit: InUnit, table: PartitionedTable): Promise<void> {
   await attempt(inUnit, (em) => extendPartitions(em, table));
 }
@@ -20,11 +20,14 @@ export function dropOldest(inUnit: InUnit, table: ExpiringTable, nowMs: number):
   return attempt(inUnit, (em) => dropExpiredPartition(em, table, nowMs));
 }
 
-/** Runs the work in its own transaction, because it locks the table. Only one process does this at a time. */
+/**
+ * Runs the work in its own transaction, because it locks the table. Returns false without running it if another process
+ * is changing partitions, and false if the table was in use.
+ */
 function attempt(inUnit: InUnit, work: (em: SqlEntityManager) => Promise<boolean>): Promise<boolean> {
   return inUnit(async (em) => (await tryLockName(em, 'partitions', 'partitions')) && work(em)).catch(
     (error: unknown) => {
-      // Queries were using the table. The next run will try again.
+      // // Queries were using the table, so the lock timed out. The job tries again at its next run.
       if (isLockTimeout(error)) return false;
       throw error;
     },

@@ -1,8 +1,8 @@
 import { defineEntity, p } from '@mikro-orm/core';
 
 /**
- * The secret with which `src/storage/locks.ts` hashes names. The migration creates its only row on PostgreSQL. SQLite
- * needs no locks, so it has no row.
+ * The secret with which `src/storage/locks.ts` hashes the names of locks. On PostgreSQL, the migration creates the only
+ * row. SQLite needs no locks, so it has no row.
  */
 export const LockSecretEntity = defineEntity({
   name: 'LockSecret',
@@ -21,12 +21,12 @@ export const ServerProcessEntity = defineEntity({
   properties: {
     id: p.text().primary(),
     /**
-     * The heartbeat: increases about once per second. Other processes only check whether it changes, because clocks
-     * may differ.
+     * The heartbeat: increases about once per second. Other processes only check whether it changes, because the clocks
+     * of processes may differ.
      */
     beats: p.bigint('number'),
     startedAtMs: p.bigint('number'),
-    /** 1 if the process takes the locks of `src/storage/locks.ts`, 0 for a server older than migration 30. */
+    /** 1 if the process takes the locks of `src/storage/locks.ts`, 0 for a server from before migration 30. */
     keyedLocks: p.integer().default(0),
   },
 });

@@ -2,7 +2,7 @@ import { raw } from '@mikro-orm/core';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { ServerProcessEntity } from './server-process.entity.ts';
 
-/** A process that claims work, and the current time. */
+/** A process that claims work, at a point in time. */
 export interface Claimant {
   /** Identifies the process among those that share the database. */
   readonly owner: string;
@@ -13,20 +13,20 @@ export interface Claimant {
 const LONGEST_LEASE_MS = 60_000;
 
 /**
- * The range of next checks that an unexpired claim may have set. A row with a later check was not claimed last, so it
- * needs no release.
+ * Returns a filter for the due times that an unexpired claim may have set. A row with a later due time got it after the
+ * claim, so the claim needs no release.
  */
 export function claimedUntil({ nowMs }: Claimant): { readonly $gt: number; readonly $lte: number } {
   // The clocks of two processes may differ by another `LONGEST_LEASE_MS`.
   return { $gt: nowMs, $lte: nowMs + 2 * LONGEST_LEASE_MS };
 }
 
-/** More than any installation runs. */
+/** A bound for the query; no installation has that many processes. */
 const MAX_PROCESSES = 1_000;
 
 /**
- * Increments the heartbeat of this process. Returns false if the process is not registered, or if others have taken
- * over its work.
+ * Increments the heartbeat of this process. Returns false if the process is not registered, or if other processes have
+ * taken over its work.
  */
 export async function countBeat(em: SqlEntityManager, owner: string): Promise<boolean> {
   return (
@@ -39,7 +39,7 @@ export async function registerProcess(em: SqlEntityManager, { owner, nowMs }: Cl
   await em.upsert(ServerProcessEntity, { id: owner, beats: 0, startedAtMs: nowMs, keyedLocks: 1 });
 }
 
-/** The heartbeats of the other processes, by id. */
+/** Returns the heartbeats of the other processes, by process id. */
 export async function beatsOfOthers(
   em: SqlEntityManager,
   owner: string,
@@ -53,10 +53,10 @@ export async function beatsOfOthers(
 }
 
 /**
- * Removes a process. Release its claims in the same transaction.
+ * Removes a process. The caller releases its claims in the same transaction.
  *
  * @param beats if given, the process is removed only if its heartbeat still has this value.
- * @returns whether it was removed.
+ * @returns whether the process was removed.
  */
 export async function removeProcess(em: SqlEntityManager, id: string, beats?: number): Promise<boolean> {
   return (

@@ -14,8 +14,8 @@ import { UsedSignatureEntity } from './used-signature.entity.ts';
 const CLOCK_SKEW_MS = 5 * 60_000;
 
 /**
- * With the safeguard `single_use_signatures`, accepts each signed payload of an app only once. A repeated request
- * gets the first response, so clients can retry.
+ * Returns the implementation of the safeguard `single_use_signatures`: each signed payload of an app is accepted only
+ * once. A repeated request gets the first response, so clients can retry.
  *
  * CHOICE: a payload without an expiry is stored forever, because its signatures stay valid until the owner changes. A
  * refused request does not use up its payload, because nothing was done.
@@ -59,10 +59,10 @@ export interface IntentPayload {
 }
 
 /**
- * Marks a signed payload as used by an intent, if the app's safeguards ask for it. No direct request and no other
- * intent can then use it. Other members sign the same payload for the same intent.
+ * Marks a signed payload as used by an intent, if the app's safeguards require single use. No direct request and no
+ * other intent can then use it. Other members may sign the same payload for the same intent.
  *
- * @throws ApiError zero_correct_authorization_signatures
+ * @throws ApiError zero_correct_authorization_signatures if a request or another intent has used the payload.
  */
 export async function useForIntent(
   context: Pick<OperationContext, 'app' | 'em' | 'notes' | 'safeguards'>,
@@ -81,7 +81,7 @@ export async function useForIntent(
   if (owner !== 'mine') throw alreadyUsed();
 }
 
-/** Deletes up to `limit` payloads whose requests have expired, and returns how many. */
+/** Deletes up to `limit` payloads that have expired, and returns how many. */
 export async function dropExpiredSignatures(
   em: SqlEntityManager,
   nowMs: number,
@@ -132,7 +132,10 @@ interface Row {
   readonly expires_at_ms: number | null;
 }
 
-/** Inserts the row unless the payload was used before. Returns who uses it: this request, another one, or an intent. */
+/**
+ * Inserts the row unless the payload was used before. Returns who used it: `mine` (this request, or the same intent),
+ * another `request`, or another `intent`.
+ */
 async function claim(em: SqlEntityManager, row: Row): Promise<'mine' | 'request' | 'intent'> {
   const database = em.getKysely<Tables>();
   const { numInsertedOrUpdatedRows } = await database

@@ -1,6 +1,6 @@
 import { defineEntity, p } from '@mikro-orm/core';
 
-/** A signed payload that a request or an intent has used. Only for apps that accept each payload once. */
+/** A signed payload that a request or an intent has used. Rows exist only for apps that accept each payload once. */
 export const UsedSignatureEntity = defineEntity({
   name: 'UsedSignature',
   tableName: 'used_signatures',
@@ -13,7 +13,7 @@ export const UsedSignatureEntity = defineEntity({
     digest: p.text().primary(),
     /** The intent that the payload authorizes; null if a direct request used it. */
     intentId: p.text().strictNullable(),
-    /** The response to the request; null for an intent. */
+    /** The HTTP status of the response to the request; null for an intent. */
     status: p.integer().strictNullable(),
     /** The body as it was sent; null for a response without a body. */
     answer: p.text().strictNullable(),

@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import type { OperationContext } from '../../../ports/operation-context.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 
-// KYSELY: one statement for any number of intents, which belong to a higher layer.
+// // KYSELY: one statement dismisses any number of intents. Their entity belongs to a higher layer.
 
 export interface ResourceChange {
   readonly resource: 'wallet' | 'policy' | 'key quorum' | 'condition set';
@@ -16,9 +16,9 @@ interface Dismissal {
   readonly nowMs: number;
 }
 
-// INVARIANT: this is the only transition of an intent outside `intents/`: from pending to dismissed. Expired intents
-// are left alone even if their expiry is not stored yet. The status is a literal instead of a parameter, so that the
-// database uses its partial index.
+// // INVARIANT: this is the only transition of an intent outside `intents/`: from pending to dismissed. It leaves
+// expired // intents alone, even if they are still stored as pending. The status is a literal instead of a parameter,
+// so that the // database uses its partial index.
 const dismissPending = prepareQuery<Dismissal>((database, { subjectId, reason, nowMs }) =>
   database
     .updateTable('intents')
@@ -29,8 +29,8 @@ const dismissPending = prepareQuery<Dismissal>((database, { subjectId, reason, n
 );
 
 /**
- * Dismisses the pending intents about a resource, because the resource no longer is what their signers saw. Every
- * verb that changes or deletes a resource with an owner calls it in the transaction of the change.
+ * Dismisses the pending intents about a resource, because the resource is no longer what their signers saw. Every verb
+ * that changes or deletes a resource with an owner calls it in the transaction of the change.
  *
  * NOTE: it is not part of the noun `intents`, because that noun calls those verbs.
  */

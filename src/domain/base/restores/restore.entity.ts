@@ -6,18 +6,18 @@ export const AcceptedAccountEntity = defineEntity({
   tableName: 'accepted_accounts',
   properties: {
     caip2: p.text().primary(),
-    /** The address in the notation of wallet addresses. */
+    /** In the notation of wallet addresses. */
     address: p.text().primary(),
     acceptedAtMs: p.bigint('number'),
     /**
-     * Who accepted the account. `chain`: the chain shows nothing of the account that the database lacks. `operator`:
-     * an operator accepted it.
+     * Who accepted the account: `operator`, or `chain` if the account has no activity on the chain that the database
+     * lacks.
      */
     acceptedBy: p.text(),
   },
 });
 
-/** The database in which a server last used these rows. There is at most one row, with the id `current`. */
+/** Identifies the database in which a server last used these rows. There is at most one row, with the id `current`. */
 export const DatabaseIdentityEntity = defineEntity({
   name: 'DatabaseIdentity',
   tableName: 'database_identity',
@@ -25,21 +25,21 @@ export const DatabaseIdentityEntity = defineEntity({
     id: p.text().primary(),
     /** PostgreSQL's identifier of the cluster, the database, and this table in it. */
     cluster: p.text(),
-    /** Increases with every promotion, and at the end of a recovery to a point in time. */
+    /** PostgreSQL's timeline. It increases with every promotion, and at the end of a recovery to a point in time. */
     timeline: p.bigint('number'),
   },
 });
 
-/** A time at which the database was found to lack changes that a server had made. */
+/** A restore: the database was found to lack changes that a server had made, or an operator declared that it does. */
 export const RestoreEntity = defineEntity({
   name: 'Restore',
   tableName: 'restores',
   properties: {
     id: p.text().primary(),
-    /** One of `RestoreCause`. */
+    /** A `RestoreCause`. */
     cause: p.text(),
     noticedAtMs: p.bigint('number'),
-    /** The time of the newest record in the database at that time; null if it had none. */
+    /** The time of the newest event or audit record in the database at that time; null if it had none. */
     newestRecordAtMs: p.bigint('number').strictNullable(),
     /** When an operator allowed changes again; null while changes are refused. */
     releasedAtMs: p.bigint('number').strictNullable(),

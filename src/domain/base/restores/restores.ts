@@ -25,7 +25,7 @@ export interface Restore {
   readonly areAllAccepted: number;
 }
 
-/** An account on one chain. */
+/** An account on one chain, whose transactions are refused after a restore until it is accepted. */
 export interface RestoredAccount {
   readonly caip2: string;
   readonly address: string;
@@ -39,12 +39,12 @@ export interface DatabaseIdentity {
 
 const CURRENT = 'current';
 
-/** Keeps other processes from checking the database for a restore until the transaction ends. */
+/** Locks the check for restores until the transaction ends, so that only one process runs it. */
 export function lockRestores(em: SqlEntityManager): Promise<void> {
   return lockName(em, 'restores', 'restores');
 }
 
-/** The identity of the database when a server last used it; undefined if no server has used it. */
+/** Returns the identity of the database when a server last used it; undefined if no server has used it. */
 export async function findIdentity(em: SqlEntityManager): Promise<DatabaseIdentity | undefined> {
   return (await em.findOne(DatabaseIdentityEntity, CURRENT, { disableIdentityMap: true })) ?? undefined;
 }
@@ -54,7 +54,7 @@ export async function storeIdentity(em: SqlEntityManager, identity: DatabaseIden
   await em.upsert(DatabaseIdentityEntity, { id: CURRENT, cluster, timeline });
 }
 
-/** The newest restore, released or not; undefined if there was none. */
+/** Finds the newest restore, released or not; undefined if there was none. */
 export async function findRestore(em: SqlEntityManager): Promise<Restore | undefined> {
   const [newest] = await em.find(
     RestoreEntity,
@@ -65,8 +65,8 @@ export async function findRestore(em: SqlEntityManager): Promise<Restore | undef
 }
 
 /**
- * Stores that the database was restored. Changes are refused until an operator releases them, and each account must
- * be accepted before it can send again. Has no effect if changes are already refused.
+ * Records that the database was restored. The server then refuses changes until an operator releases the restore, and
+ * each account must be accepted before it can send again. Has no effect while changes are already refused.
  */
 export async function noteRestore(
   {
@@ -105,7 +105,7 @@ async function newestRecordAt(em: SqlEntityManager): Promise<number | null> {
 }
 
 /**
- * Allows changes again.
+ * Releases the newest restore, so that the server allows changes again.
  *
  * @throws ApiError invalid_state if changes are not refused.
  */

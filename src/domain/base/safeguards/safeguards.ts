@@ -20,7 +20,11 @@ export function isSafeguard(name: string): name is keyof Safeguards {
   return Object.hasOwn(checks, name);
 }
 
-/** @throws ApiError invalid_data that names the setting. */
+/**
+ * Checks and returns the value of a safeguard that an operator sets.
+ *
+ * @throws ApiError invalid_data that names the setting.
+ */
 export function checkSafeguard(name: keyof Safeguards, value: unknown): unknown {
   const fault = checks[name](value);
   if (fault !== undefined) throw invalidField(`/settings/${name}`, fault);
@@ -56,8 +60,9 @@ const selectSettings = prepareQuery<{ appId: string }, { settings: string }>((da
 );
 
 /**
- * The safeguards of the request's app: its settings, then the server's defaults. A transaction reads them once, so
- * that all its steps apply the same safeguards. No request changes the settings of its own app and then reads them.
+ * Returns the safeguards of the request's app: its settings, and the server's defaults for the rest. A transaction
+ * reads them once, so that all its steps apply the same safeguards. No request changes the settings of its own app and
+ * then reads them.
  */
 export async function readSafeguards({
   app,
@@ -74,7 +79,7 @@ export async function readSafeguards({
   return withSettings(defaults, row.settings);
 }
 
-/** Merged safeguards: the defaults of the server, overridden by the app's stored settings. */
+/** Caches the merged safeguards by the server's defaults and the text of the app's settings. */
 const merged = new WeakMap<Safeguards, LRUCache<string, Safeguards>>();
 
 function withSettings(defaults: Safeguards, stored: string): Safeguards {
@@ -92,7 +97,7 @@ function withSettings(defaults: Safeguards, stored: string): Safeguards {
 type ExpiryContext = Pick<OperationContext, 'app' | 'em' | 'notes' | 'nowMs' | 'proof' | 'safeguards'>;
 
 /**
- * Refuses a signed request without an expiry, or with one that is too far ahead, if the app's settings require a
+ * Refuses a signed request without an expiry, or with an expiry too far in the future, if the app's settings require a
  * short one. Without an expiry, its signatures could be sent again until the owner changes.
  *
  * @throws ApiError request_expired
@@ -141,12 +146,12 @@ export const publishedSafeguards: Safeguards = {
 export const strictSafeguards: Safeguards = {
   archive_requires_owner: true,
   identity_changes: 'user_key',
-  // Published clients send 15 minutes with every request. The rest allows for the differences of their clocks.
+  // // Published clients send an expiry 15 minutes ahead. The other five minutes allow for differences of their clocks.
   require_request_expiry: 20 * 60,
   single_use_signatures: true,
   block_test_logins: true,
   block_linking_test_accounts: true,
-  // CHOICE: off, because published rules for `*` are the only way to sign hashes under a policy, and clients use
+  // // CHOICE: off, because published rules for `*` are the only way to sign hashes under a policy, and clients use //
   // them.
   strict_methods: false,
   policy_parts_require_owner: true,
