@@ -18,6 +18,8 @@ interface Readme {
   readonly install: readonly [string, ...string[]];
   /** Generates the client. */
   readonly build: readonly [string, ...string[]];
+  /** Makes the folder of the examples a project. */
+  readonly prepare?: string;
   /** Runs one example. */
   readonly command: (file: string) => readonly [string, ...string[]];
   /** Each example, and what it prints. */
@@ -33,13 +35,29 @@ const python: Readme = {
     'first.py': /^ethereum 0x[\dA-Fa-f]{40}\n$/,
     'sign.py': 'sign-output',
     'retry.py': /^True\n$/,
-    'list.py': /^(\S+\n){12,20}$/,
+    'list.py': /^(\S+\n){10,20}$/,
     'webhook.py': /^wallet\.archived True\n$/,
     'keys.py': /^True\n$/,
   },
 };
 
-describe.each([python])('$language', ({ language, install, build, command, examples }) => {
+const go: Readme = {
+  language: 'go',
+  install: ['sh', '-ec', `cd '${clients}/go' && go mod download && go -C internal/generate mod download`],
+  build: ['go', '-C', join(clients, 'go'), 'generate'],
+  prepare: `cp '${clients}/go/go.sum' . && go mod init example.com/wallets && go mod edit -replace \
+    'custos.example/client=${clients}/go' -require custos.example/client@v0.0.0`,
+  command: (file) => ['go', 'run', '-mod=mod', file, 'service.go'],
+  examples: {
+    'first.go': /^ethereum 0x[\dA-Fa-f]{40}\n(\w{24}\n){11,20}$/,
+    'sign.go': 'sign-output',
+    'retry.go': /^true\n$/,
+    'webhook.go': /^wallet\.archived true\n$/,
+    'keys.go': /^true\n$/,
+  },
+};
+
+describe.each([python, go])('$language', ({ language, install, build, prepare, command, examples }) => {
   const readme = readFileSync(join(clients, language, 'README.md'), 'utf8');
   const blocks = new Map(
     [...readme.matchAll(/<!-- test: ([\w.-]+) -->\n```\w*\n([\s\S]*?)```/g)].map(([, name, code]) => [
@@ -57,6 +75,7 @@ describe.each([python])('$language', ({ language, install, build, command, examp
       dataFolder: join(folder, '.custos'),
       hints: true,
       ticks: true,
+      funds: true,
     });
     await using receiver = await startWebhookReceiver();
     const port = new URL(receiver.url).port;
@@ -68,6 +87,7 @@ describe.each([python])('$language', ({ language, install, build, command, examp
     const installed = await run(program, args).catch((error: Error) => error);
     if (installed instanceof Error) reason = installed.message;
     else await run(build[0], build.slice(1));
+    if (reason === undefined && prepare !== undefined) await run('sh', ['-ec', prepare], { cwd: folder });
   }, 600_000);
   afterAll(async () => {
     await sandbox[Symbol.asyncDispose]();
@@ -87,7 +107,7 @@ describe.each([python])('$language', ({ language, install, build, command, examp
 
   test('runs every example', () => {
     const shown = [...blocks.keys()].filter((name) => name.includes('.'));
-    const helpers = shown.filter((name) => /^(service|go\.mod)/.test(name));
+    const helpers = shown.filter((name) => /^service\./.test(name));
     expect(shown.sort()).toEqual([...Object.keys(examples), ...helpers].sort());
   });
 });

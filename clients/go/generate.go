@@ -1,0 +1,3 @@
+package custos
+
+//go:generate go -C internal/generate run . --if-changed

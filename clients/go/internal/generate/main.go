@@ -1,0 +1,117 @@
+// Command generate writes the generated part of the client from the OpenAPI document: `go generate` runs it.
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"log"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+type object = map[string]any
+
+var methods = []string{"get", "post", "put", "patch", "delete"}
+
+func must[T any](value T, err error) T {
+	if err != nil {
+		log.Fatal(err)
+	}
+	return value
+}
+
+func main() {
+	client := must(filepath.Abs("../.."))
+	document := filepath.Join(client, "../../openapi/openapi.json")
+	mark := filepath.Join(client, "generated.sha256")
+	state := digest(document, "main.go", "generator.yaml", "go.sum")
+	if slices.Contains(os.Args, "--if-changed") {
+		if last, err := os.ReadFile(mark); err == nil && string(last) == state {
+			return
+		}
+	}
+	var parsed object
+	if err := json.Unmarshal(must(os.ReadFile(document)), &parsed); err != nil {
+		log.Fatal(err)
+	}
+	operations := forGenerator(parsed)
+	folder := must(os.MkdirTemp("", "custos-"))
+	defer os.RemoveAll(folder)
+	source := filepath.Join(folder, "openapi.json")
+	write(source, must(json.Marshal(parsed)))
+	generator := exec.Command("go", "tool", "oapi-codegen", "-config", "generator.yaml", "-o", filepath.Join(client, "api.gen.go"), source)
+	generator.Stdout, generator.Stderr = os.Stdout, os.Stderr
+	if err := generator.Run(); err != nil {
+		log.Fatal(err)
+	}
+	write(filepath.Join(client, "operations.gen.go"), []byte(operations))
+	write(mark, []byte(state))
+}
+
+// forGenerator takes out of the document what the hand-written layer does: service headers, errors, webhooks. It
+// returns the source of a table with the headers that each operation lists.
+func forGenerator(document object) string {
+	components := document["components"].(object)
+	parameters := components["parameters"].(object)
+	var rows []string
+	for path, item := range document["paths"].(object) {
+		for _, method := range methods {
+			operation, isPresent := item.(object)[method].(object)
+			if !isPresent {
+				continue
+			}
+			var kept []any
+			var accepted []string
+			listed, _ := operation["parameters"].([]any)
+			for _, each := range listed {
+				parameter := each.(object)
+				if reference, isReference := parameter["$ref"].(string); isReference {
+					parameter = parameters[reference[strings.LastIndex(reference, "/")+1:]].(object)
+				}
+				name := parameter["name"].(string)
+				if parameter["in"] != "header" {
+					kept = append(kept, each)
+				} else if name != "service-app-id" {
+					accepted = append(accepted, strings.TrimPrefix(name, "service-"))
+				}
+			}
+			slices.Sort(accepted)
+			rows = append(rows, fmt.Sprintf("\t%q: {%s},", strings.ToUpper(method)+" "+path, quoted(accepted)))
+			operation["parameters"] = kept
+			maps.DeleteFunc(operation["responses"].(object), func(status string, _ any) bool { return status >= "300" })
+			delete(operation, "security")
+		}
+	}
+	delete(document, "webhooks")
+	delete(document, "security")
+	slices.Sort(rows)
+	return "package custos\n\n// The service headers that each operation lists, without their prefix.\n" +
+		"var operations = map[string][]string{\n" + strings.Join(rows, "\n") + "\n}\n"
+}
+
+func quoted(words []string) string {
+	var texts []string
+	for _, word := range words {
+		texts = append(texts, fmt.Sprintf("%q", word))
+	}
+	return strings.Join(texts, ", ")
+}
+
+func digest(files ...string) string {
+	hash := sha256.New()
+	for _, file := range files {
+		hash.Write(must(os.ReadFile(file)))
+	}
+	return fmt.Sprintf("%x", hash.Sum(nil))
+}
+
+func write(file string, content []byte) {
+	if err := os.WriteFile(file, content, 0o644); err != nil {
+		log.Fatal(err)
+	}
+}
