@@ -3,7 +3,7 @@ import type { SandboxConfig } from '../config/config.ts';
 import { quote } from './shell/quote.ts';
 import { type Column, screenOf, table } from './shell/terminal.ts';
 
-/** The start-up message: all data for a first request, and an example of the request. */
+/** Returns the start-up message: all data for a first request, and an example of the request. */
 export async function banner(server: RunningSandbox, config: SandboxConfig): Promise<string> {
   const { appId, appSecret, caFile, adminUrl, isExposed, isMock, controlToken, rpcUrl } = server;
   const [baseUrl = server.baseUrl] = config.publicUrls;
@@ -41,7 +41,7 @@ export async function banner(server: RunningSandbox, config: SandboxConfig): Pro
   ].join('\n');
 }
 
-/** A clock that differs from the system clock surprises clients most, because tokens look expired to them. */
+/** Returns a clock that differs from the system clock surprises clients most, because tokens look expired to them. */
 function clockLines({ clock }: RunningSandbox): string[][] {
   if (clock?.isFrozen !== true) return [];
   return [
@@ -50,7 +50,7 @@ function clockLines({ clock }: RunningSandbox): string[][] {
   ];
 }
 
-/** The funded wallets, each with its address and what it holds on each chain. */
+/** Returns the funded wallets, each with its address and what it holds on each chain. */
 function walletLines(wallets: readonly FundedWallet[]): string[] {
   if (wallets.length === 0) return [];
   const held = ({ balances }: FundedWallet): string =>
@@ -72,13 +72,13 @@ function dataText({ dataFolder }: SandboxConfig): string {
   return dataFolder ?? 'in memory, lost when the server stops; --data <folder> keeps it';
 }
 
-/** The note for a sandbox that other machines can reach: only its secret protects its wallets. */
+/** Returns the note for a sandbox that other machines can reach: only its secret protects its wallets. */
 function noteOnSecret({ host, appSecret }: SandboxConfig): string {
   const origin = appSecret === undefined ? 'random; set one with --app-secret' : 'set with --app-secret';
   return `${origin}. Other machines can reach ${host}: keep the secret to yourself`;
 }
 
-/** A request that works when pasted into a POSIX shell. */
+/** Returns a request that works when pasted into a POSIX shell. */
 function curl({ baseUrl, appId, appSecret, caFile }: RunningSandbox, prefix: string): string {
   return [
     `curl --cacert ${quote(caFile)} -u ${quote(`${appId}:${appSecret}`)}`,

@@ -14,7 +14,7 @@ export function addSandboxClientOptions(command: Command): Command {
   return addSandboxAddressOptions(command).option('--json', 'print one JSON object per line');
 }
 
-/** The options of a command that prints a list of a running sandbox, which may change. */
+/** Returns the options of a command that prints a list of a running sandbox, which may change. */
 export function addSandboxListOptions(command: Command): Command {
   return addSandboxClientOptions(command).option('--watch', 'print the list again whenever it changes');
 }

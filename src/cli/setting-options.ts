@@ -32,7 +32,7 @@ export function addSettingOptions(command: Command, name: SettingCommand): Comma
   return command;
 }
 
-/** The help text about the environment variables of a command. */
+/** Returns the help text about the environment variables of a command. */
 export function environmentHelp(name: SettingCommand): string {
   const own = allSettings.filter(({ of = [] }) => of.includes(name));
   const entries = own.flatMap((setting) => entryOf(setting, name));

@@ -57,7 +57,7 @@ function reasons(id: string, { kind, problems, repairs, docs }: Why): string[] {
   ];
 }
 
-/** The command that makes a repair. */
+/** Returns the command that makes a repair. */
 function commandOf(id: string, repair: Why['repairs'][number]): string {
   if (repair.kind === 'command') return repair.command;
   const isRepeat = repair.kind === 'repeat';

@@ -118,7 +118,7 @@ function readOrRefuse(file: string): Buffer {
   }
 }
 
-/** Whether a path is safe. The backup may come from other people. */
+/** Returns whether a path is safe. The backup may come from other people. */
 function isPlainPath(path: string): boolean {
   return path.split('/').every((part) => /^[\w][\w.-]*$/.test(part));
 }

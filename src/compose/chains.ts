@@ -153,7 +153,7 @@ export function fiatProvidersOf(settings: readonly BridgeSettings[], log: Log): 
   return connectBridge(settings, { clock: systemClock, log });
 }
 
-/** The route for notifications, if a provider has a key that verifies them. */
+/** Returns the route for notifications, if a provider has a key that verifies them. */
 export function hintsOf(
   settings: readonly BridgeSettings[],
   options: Omit<Parameters<typeof providerHints>[0], 'take' | 'clock'> & {

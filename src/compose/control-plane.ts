@@ -54,7 +54,7 @@ interface WebhookDocument {
 type Examples = Readonly<Record<string, { readonly value: unknown }>>;
 
 /**
- * The contract's rules for events, translated to `brand` for callers.
+ * Returns the contract's rules for events, translated to `brand` for callers.
  *
  * NOTE: the validators and the document are large, and are loaded on their first use.
  */
@@ -146,7 +146,9 @@ const ungated: ReadonlySet<string> = new Set<OperationId>([
   'signIntent',
 ]);
 
-/** The control plane under `/_sandbox/`, in the same pipeline as the API, and the parts of it on other ports. */
+/**
+ * Returns the control plane under `/_sandbox/`, in the same pipeline as the API, and the parts of it on other ports.
+ */
 export async function controlPlane(
   options: ControlPlaneOptions,
 ): Promise<{ readonly mount: Mount; readonly rpc: RpcEndpoint }> {

@@ -29,7 +29,7 @@ interface Gift {
   readonly rawAmount: bigint;
 }
 
-/** The assets that the wallets of a chain type get, chain by chain. Chains with real nodes are left out. */
+/** Returns the assets that the wallets of a chain type get, chain by chain. Chains with real nodes are left out. */
 function giftsFor(chainType: string, chains: Pick<SimulatedChains, 'has'>): Gift[] {
   return Object.entries(funds[chainType] ?? {}).flatMap(([chainName, amounts]) => {
     const chain = chainNamed(chainName);

@@ -134,7 +134,7 @@ function unlessHeld(job: Job, { reason }: WriteFreeze): Job {
   };
 }
 
-/** The units of work of a job, which record its changes. */
+/** Returns the units of work of a job, which record its changes. */
 export function jobUnits(
   units: OpenUnit,
   { clock }: Pick<Services, 'clock'>,

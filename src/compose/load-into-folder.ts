@@ -69,7 +69,7 @@ export async function finishLoading(folder: string): Promise<void> {
   await releaseAllTaken(snapshotsOf(folder));
 }
 
-/** The part of a snapshot that belongs to the state which is kept between starts. */
+/** Returns the part of a snapshot that belongs to the state which is kept between starts. */
 export function keptBy({ state }: Snapshot): Pick<SandboxState, 'appId' | 'appSecret' | 'masterKeyHex'> {
   const { appId, appSecret, masterKeyHex } = state;
   return { appId, appSecret, masterKeyHex };

@@ -46,8 +46,8 @@ export interface RunningSandbox extends Listening {
 }
 
 /**
- * The certificate of a server on this machine. It is stored in the server's folder, otherwise in a folder that all
- * such servers share.
+ * Returns the certificate of a server on this machine. It is stored in the server's folder, otherwise in a folder
+ * that all such servers share.
  */
 export function loadLocalCertificate(config: SandboxConfig): Promise<StoredCertificate> {
   const hosts = [
@@ -63,8 +63,8 @@ export function loadLocalCertificate(config: SandboxConfig): Promise<StoredCerti
 }
 
 /**
- * A log that writes JSON to standard output, or readable lines to standard error. With `quiet`, it writes only
- * errors.
+ * Returns a log that writes JSON to standard output, or readable lines to standard error. With `quiet`, it writes
+ * only errors.
  */
 export function createLocalLog(config: SandboxConfig): Log {
   if (config.logLevel === 'silent') return silentLog;

@@ -54,8 +54,8 @@ const SIGNER_START_MS = 60_000;
 const RETRY_MS = 250;
 
 /**
- * Whether nothing listens at the socket yet. A socket that is open to other users, or belongs to another user, is
- * refused without waiting.
+ * Returns whether nothing listens at the socket yet. A socket that is open to other users, or belongs to another
+ * user, is refused without waiting.
  */
 function isAway(error: unknown): boolean {
   const { code } = ((error as Error).cause ?? {}) as NodeJS.ErrnoException;
@@ -77,7 +77,7 @@ export function becomeSigner(settings: OwnSignerSettings, state: string, args: r
   return replaceProcess({ ...programOf(settings), writable: [state] }, args);
 }
 
-/** The program that runs the signer with these settings. */
+/** Returns the program that runs the signer with these settings. */
 function programOf(settings: OwnSignerSettings): SignerProgram {
   return {
     entry: entryOf(packageRoot()),
@@ -86,7 +86,7 @@ function programOf(settings: OwnSignerSettings): SignerProgram {
   };
 }
 
-/** The entry file in the bundle, or in the source. */
+/** Returns the entry file in the bundle, or in the source. */
 function entryOf(root: string): string {
   const isBundle = import.meta.dirname.startsWith(join(root, 'dist'));
   return isBundle ? join(root, 'dist', 'signer.js') : join(root, 'src', 'keys', 'signer-main.ts');

@@ -172,7 +172,7 @@ interface ReadIntent {
   readonly expires_at: number;
 }
 
-/** The request that an intent proposes. If the proposal has an expiry, it is the expiry of the request. */
+/** Returns the request that an intent proposes. If the proposal has an expiry, it is the expiry of the request. */
 function proposedRequest(intent: ReadIntent, prefix: string, appId: string): SignedRequest {
   const { method, url, body } = intent.request_details;
   const expiry = intent.custom_expiry ? { [`${prefix}-request-expiry`]: String(intent.expires_at) } : {};

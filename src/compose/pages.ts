@@ -50,7 +50,7 @@ const policy = [
 ].join('; ');
 
 /**
- * The pages of a sandbox: the inspector at `/`, and the pages of simulated providers.
+ * Returns the pages of a sandbox: the inspector at `/`, and the pages of simulated providers.
  *
  * The inspector is available to the same callers as the control plane, because it is a client of the control plane.
  */
@@ -119,7 +119,7 @@ interface Parameter {
 }
 
 /**
- * The reference with the sandbox's own ids, so that its requests can be sent unchanged.
+ * Returns the reference with the sandbox's own ids, so that its requests can be sent unchanged.
  *
  * CHOICE: the secret is filled in only if it is the published one and only this machine can reach the sandbox,
  * because every client of the sandbox can read the page.

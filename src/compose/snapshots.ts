@@ -92,7 +92,8 @@ export function namedSnapshots({ store, whole, appId }: SnapshotOptions): Contro
 }
 
 /**
- * Whether a text is a valid name. The rule is that of the contract, because other names could not be names of files.
+ * Returns whether a text is a valid name. The rule is that of the contract, because other names could not be names of
+ * files.
  */
 function isName(name: string): boolean {
   return /^[a-z0-9][a-z0-9._-]{0,63}$/.test(name);

@@ -105,7 +105,7 @@ export async function wholeState(parts: StatefulParts, first: boolean): Promise<
   };
 }
 
-/** The beginning of the streams, even if data was stored before this start. */
+/** Returns the beginning of the streams, even if data was stored before this start. */
 function startOf(randomness: SandboxEntropy): SnapshotState['entropy'] {
   const positions = randomness.position();
   if (positions === null) return null;
@@ -175,7 +175,7 @@ function keepKey(parts: StatefulParts, snapshot: Snapshot): void {
   if (!isOwn(parts, snapshot)) parts.memory.change({ masterKeyHex });
 }
 
-/** Whether the snapshot has the master key of this sandbox. */
+/** Returns whether the snapshot has the master key of this sandbox. */
 function isOwn({ memory }: Pick<StatefulParts, 'memory'>, { state }: Snapshot): boolean {
   return state.masterKeyHex === memory.state.masterKeyHex;
 }

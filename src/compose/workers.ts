@@ -71,8 +71,9 @@ export async function runWorker(config: ServeConfig, signer: Promise<SignerKeySt
 }
 
 /**
- * The share of the settings for one worker. Connections are limited for all workers together. Rate limits are counted
- * in the database, so all workers share them. Each worker has a separate pool, with the limits that depend on it.
+ * Returns the share of the settings for one worker. Connections are limited for all workers together. Rate limits are
+ * counted in the database, so all workers share them. Each worker has a separate pool, with the limits that depend on
+ * it.
  */
 function shareOf(config: ServeConfig): ServeConfig {
   const share = (whole: number): number => Math.ceil(whole / config.workers);

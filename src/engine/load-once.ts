@@ -9,7 +9,7 @@ export function once<T>(make: () => T): () => T {
 
 export interface LoadOnce<T> {
   (): Promise<T>;
-  /** The promise of a load that has started. Does not start a load. */
+  /** Returns the promise of a load that has started. Does not start a load. */
   begun(): Promise<T> | undefined;
 }
 

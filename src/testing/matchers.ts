@@ -123,7 +123,7 @@ export function matchersFor(prefix: string) {
   };
 }
 
-/** The names of the rules in the decision of a policy that denied a request. */
+/** Returns the names of the rules in the decision of a policy that denied a request. */
 function rulesIn(data: Readonly<Record<string, unknown>> = {}): string[] {
   const { units = [] } = (data.decision ?? {}) as Partial<PolicyDecision>;
   const isCause = ({ deciding_rule_id: decisive }: UnitTrace, id: string): boolean =>
@@ -135,7 +135,7 @@ function rulesIn(data: Readonly<Record<string, unknown>> = {}): string[] {
     );
 }
 
-/** A line with the page of the inspector about a request, if the answer names it. */
+/** Returns a line with the page of the inspector about a request, if the answer names it. */
 function linkOf(received: Received): string {
   const url = isResponse(received) ? undefined : received.inspectorUrl;
   return url === undefined ? '' : `\n  ${url}`;

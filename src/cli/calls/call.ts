@@ -128,7 +128,7 @@ async function userTokenOf(client: SandboxClient, user: string): Promise<string>
   return (await signIn(client, user)).access_token;
 }
 
-/** The expiry by the clock of the sandbox, which may be frozen. */
+/** Returns the expiry by the clock of the sandbox, which may be frozen. */
 async function expiryOf(client: SandboxClient, duration: string): Promise<number> {
   const durationMs = readDurationMs('--expires-in', duration);
   const { now_ms: nowMs } = await client.call<{ now_ms: number }>('GET', '/clock');
@@ -179,7 +179,7 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** The same request as a command for a POSIX shell. */
+/** Returns the same request as a command for a POSIX shell. */
 function curlOf({ url, caFile }: SandboxPlace, { method, target, headers, bodyText }: SentRequest): string {
   const parts = [
     `curl${caFile === undefined ? '' : ` --cacert ${quote(caFile)}`} -X ${method} ${quote(new URL(target, url).href)}`,

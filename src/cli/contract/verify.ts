@@ -110,7 +110,7 @@ function readOptions(flags: VerifyFlags): Omit<VerifyOptions, 'document'> {
   };
 }
 
-/** The file with the certificate authority of a sandbox that runs on this machine. */
+/** Returns the file with the certificate authority of a sandbox that runs on this machine. */
 function authorityOf(url: URL | undefined): string | undefined {
   return listRunningSandboxes().find(({ base_url: running }) => running === url?.origin)?.ca_file;
 }

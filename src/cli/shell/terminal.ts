@@ -51,7 +51,7 @@ export function timeOn(screen: Screen, atMs: number, nowMs = screen.nowMs): stri
   return screen.isTerminal ? relativeTime(atMs, nowMs) : new Date(atMs).toISOString();
 }
 
-/** The color of an HTTP status. Null and 0 mean that there was no response. */
+/** Returns the color of an HTTP status. Null and 0 mean that there was no response. */
 export function colorOfStatus(status: number | null): Color {
   if (status === null || status === 0 || status >= 500) return 'red';
   return status >= 400 ? 'yellow' : 'green';

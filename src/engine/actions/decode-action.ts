@@ -36,10 +36,11 @@ const loaders = {
 };
 
 /**
- * The action of an RPC request, decoded from the bytes to be signed, under the method name that rules use.
+ * Decodes an RPC request into the action that policies evaluate. The action is read from the bytes to be signed and
+ * has the method name that rules use.
  *
- * A method without a decoder has one unreadable unit: only rules for `*` apply to it, and conditions on its content
- * are unknown, so a hash cannot bypass a DENY.
+ * A method without a decoder gets one unreadable unit: only rules for `*` apply to it, and conditions on its content
+ * are unknown. So a request for a bare hash cannot bypass a DENY.
  *
  * CHOICE: a Solana message that is a transaction is evaluated as `signTransaction`, because its signature can move
  * money.
@@ -100,15 +101,15 @@ const decoders: Decoders = {
   async xrpl_signTransaction({ transaction }) {
     const { decodeXrplTransaction } = await loaders.xrplTransaction();
     const units = xrplUnits('transaction', decodeXrplTransaction(transaction));
-    // The longest transactions take 30 ms to read, and as long again to sign. Let other work run in between.
+    // The longest transactions take 30 ms to read and another 30 ms to sign. Let other work run in between.
     if (transaction.length > LARGE_XRPL_CHARACTERS) await new Promise((resolve) => setImmediate(resolve));
     return units;
   },
 };
 
 /**
- * An XRP Ledger transaction and the transactions inside it, at any depth, because the signature of a Batch also
- * authorizes these. Source: XLS-56.
+ * Returns the units of an XRP Ledger transaction and of all transactions nested in it, because the signature of a
+ * Batch also authorizes those. Source: XLS-56.
  */
 function xrplUnits(label: string, transaction: XrplTransaction): readonly ActionUnit[] {
   const { RawTransactions: inner } = transaction;
@@ -131,12 +132,15 @@ async function decodeSolanaMessage({ message }: Params<'signMessage'>): Promise<
     : { method: 'signTransaction', units };
 }
 
-/** The units of an EVM transaction, one per call. Fields that a batch states only once are repeated in each unit. */
+/**
+ * Returns the units of an EVM transaction, one per call. Fields that a batch states only once are repeated in each
+ * unit.
+ */
 export function transactionUnits(view: EthereumTransactionView): readonly ActionUnit[] {
   const chainId = view.chainId === undefined ? undefined : BigInt(view.chainId);
   const pricePerGas = view.gasPrice ?? view.maxFeePerGas ?? 0n;
   const most = view.gasLimit * pricePerGas;
-  // A transaction that is decoded before the chain has filled in its fee has no fee yet.
+  // A transaction that is decoded before the server has filled in its fee has no fee yet.
   const fee = most === 0n ? {} : { fee: { gasLimit: view.gasLimit, pricePerGas, most } };
   return view.calls.map((call, index) => ({
     label: view.calls.length === 1 ? 'transaction' : `call ${index}`,
@@ -165,8 +169,8 @@ export function exportAction(isPhrase: boolean): PolicyAction {
 }
 
 /**
- * The units of a batch that an account runs by a transaction to itself; undefined for other calldata. A call to
- * address 0 is a call to the account itself (ERC-7821).
+ * Returns the units of a batch that an account runs by a transaction to itself, or undefined for other calldata. A
+ * call to address 0 is a call to the account itself (ERC-7821).
  */
 export function batchUnits(
   data: Uint8Array,
@@ -183,7 +187,7 @@ function toAccount(call: BatchCall, account: string): BatchCall {
   return /^0x0{40}$/.test(call.to) ? { ...call, to: account } : call;
 }
 
-/** The units of the call data of a sponsored user operation (0x hex); undefined for other call data. */
+/** Returns the units of the call data (0x hex) of a sponsored user operation, or undefined for other call data. */
 export function operationUnits(callData: string, chainId: bigint): readonly ActionUnit[] | undefined {
   const units = decodeAccountCalls(hexToBytes(callData.slice(2)))?.map(unitOf(chainId));
   return units?.length === 1 ? [{ ...units[0]!, label: 'transaction' }] : units;
@@ -199,7 +203,7 @@ function unitOf(chainId: bigint) {
 const SELECTOR_BYTES = 4;
 
 /**
- * The units without the suffix that the server appends to the calldata of the last call.
+ * Removes from the units the suffix that the server appends to the calldata of the last call.
  * @param suffix 0x hex
  *
  * CHOICE: functions ignore bytes after their arguments, so rules evaluate the call without the suffix. A suffix that
@@ -218,8 +222,8 @@ const MAX_DEPTH = 8;
 
 /**
  * Replaces every call of an account to itself by the calls that it requests. Each of these needs its own permission;
- * otherwise a self-call could bypass the rules on the calls inside it. Any other self-call is unreadable, because its
- * effect depends on the account's code.
+ * without this, a self-call could bypass the rules on the calls inside it. Any other self-call is unreadable, because
+ * its effect depends on the account's code.
  *
  * @param address the account's address; without it, no call is recognized as a self-call.
  */
@@ -228,7 +232,7 @@ export function unfoldBatches(action: PolicyAction, address: string | undefined)
   return { ...action, units: action.units.flatMap((unit) => unfold(unit, address.toLowerCase(), MAX_DEPTH)) };
 }
 
-/** The account that makes a request's calls: the sender of a user operation, otherwise the wallet itself. */
+/** Returns the account that makes a request's calls: the sender of a user operation, otherwise the wallet itself. */
 export function callingAccount(request: WalletRpcRequest, address: string | undefined): string | undefined {
   return request.method === 'eth_signUserOperation' ? request.params.user_operation.sender : address;
 }
@@ -250,8 +254,8 @@ function unfold(unit: ActionUnit, address: string, depth: number): readonly Acti
 }
 
 /**
- * The calls that calldata requests from an account. Only the canonical encodings of the known accounts are read: the
- * batch executor and the user-operation accounts.
+ * Returns the calls that calldata requests from an account. Reads only the canonical encodings of the account
+ * contracts that we know: the batch executor and the user-operation accounts.
  */
 function callsIn(data: Uint8Array, address: string): readonly BatchCall[] | undefined {
   const batch = decodeCanonicalBatch(data);

@@ -7,16 +7,17 @@ import { decodeSuiIntentMessage } from '../signing/sui.ts';
 import { decodeTronRawData } from '../signing/tron/raw-data.ts';
 
 /**
- * The action of a `raw_sign` request. Bytes that are a Tron or Sui transaction, and hashes on those chains, are
- * evaluated as `signTransactionBytes`; everything else as `signRawMessageBytes`. On ethereum, a message with the
- * layout of another signing method's input is unreadable as a message.
+ * Decodes a `raw_sign` request into the action that policies evaluate. On Tron and Sui, transactions and bare hashes
+ * are evaluated as `signTransactionBytes`; on the XRP Ledger, everything as an unreadable `xrpl_signTransaction`.
+ * Everything else is `signRawMessageBytes`. On Ethereum, a message that looks like the input of another signing
+ * method is unreadable.
  *
  * @throws SigningInputError
  */
 export function decodeRawSignAction(chainType: ChainType, params: RawSignParams): PolicyAction {
   const { message } = decodeRawSign(params, chains[chainType].curve);
-  // CHOICE: on chains whose transactions have their own rules, a hash counts as a hidden transaction, so only
-  // conditions on time can hold. Permission to sign messages must not allow signing a transaction by its hash.
+  // CHOICE: on chains whose transactions have rules of their own, a hash counts as a hidden transaction, so only
+  // conditions on time can be satisfied. Permission to sign messages must not allow signing a transaction by its hash.
   if (chainType === 'xrpl') {
     return {
       method: 'xrpl_signTransaction',
@@ -52,10 +53,13 @@ function transactionUnits(chainType: string, bytes: Uint8Array): readonly Action
   return chainType === 'sui' ? decodeSuiUnits(bytes) : undefined;
 }
 
-/** The contract in a Tron transaction's raw data; undefined when the bytes are not such a transaction. */
+/**
+ * Returns the unit of the contract in a Tron transaction's raw data, or undefined if the bytes are not such a
+ * transaction.
+ */
 export function decodeTronUnits(bytes: Uint8Array): readonly ActionUnit[] | undefined {
-  // NOTE: this check comes first, because it takes a tenth of the time of decoding. A message can have any content
-  // and length.
+  // NOTE: this check comes first because it takes a tenth of the time of decoding. A message can have any content and
+  // length.
   if (!hasContractField(bytes)) return undefined;
   let rawData: ReturnType<typeof decodeTronRawData>;
   try {
@@ -87,18 +91,19 @@ function unknownTransaction(undecodable = 'the transaction is of another kind'):
 }
 
 const CONTRACT_FIELD = 11;
-// The size of a field after its key, by wire type. The two group types only delimit other fields.
+// The size of a field after its key, by wire type. Group types (3 and 4) only delimit other fields.
 const FIXED_SIZES: Readonly<Record<number, number>> = { 1: 8, 3: 0, 4: 0, 5: 4 };
 
 /**
- * Whether a node could read these bytes as a transaction: protobuf with the field `contract`, parsed as leniently as
- * protobuf allows. Nodes ignore unknown fields, so bytes that only our strict reader refuses could still move money.
+ * Returns whether a node could read these bytes as a transaction, which is protobuf with the field `contract`. Parses
+ * as leniently as protobuf allows: nodes ignore unknown fields, so bytes that only our strict reader rejects could
+ * still move money.
  */
 function hasContractField(bytes: Uint8Array): boolean {
   let at = 0;
   let isFound = false;
   const varint = (): number => {
-    // Only the low bits of overlong encodings count.
+    // A varint can be longer than its value needs. Only its low 32 bits count.
     let value = 0;
     for (let shift = 0; shift < 70; shift += 7) {
       const byte = bytes[at++] ?? 0;
@@ -140,7 +145,7 @@ const SIGNED_DATA = 0x19;
 // 0x78).
 const MAX_TRANSACTION_TYPE = 0x7f;
 
-/** Whether another method could sign these same bytes, and therefore the same hash. */
+/** Returns whether another signing method could produce these bytes, and therefore the same hash. */
 function hasEthereumLayout(bytes: Uint8Array): boolean {
   const first = bytes[0] ?? 0;
   return (
@@ -151,7 +156,7 @@ function hasEthereumLayout(bytes: Uint8Array): boolean {
 }
 
 /**
- * Whether the bytes are exactly one RLP list according to its declared length. Source: Ethereum yellow paper,
+ * Returns whether the bytes are exactly one RLP list according to its declared length. Source: Ethereum yellow paper,
  * appendix B.
  */
 function isRlpList(bytes: Uint8Array): boolean {

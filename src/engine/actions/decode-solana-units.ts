@@ -9,9 +9,9 @@ const BEHIND_TABLE: SolanaAccount = { behindLookupTable: true };
 const COMPUTE_BUDGET = 'ComputeBudget111111111111111111111111111111';
 
 /**
- * The units of a Solana transaction (base64 wire bytes), one per instruction. A priority fee in version 1 counts as
- * the compute-budget instruction that sets it in other versions. So a rule that admits only payments admits no
- * priority fee.
+ * Returns the units of a Solana transaction (base64 wire bytes), one per instruction. In version 1, the priority fee
+ * is a field and not an instruction. It is returned as the compute-budget instruction that sets it in other versions,
+ * so a rule that allows only payments allows no priority fee.
  *
  * @throws InvalidSolanaTransactionError
  */
@@ -27,10 +27,12 @@ const VERSION_1 = VERSION_BIT | 1;
  * signing.
  */
 const OFFCHAIN = 0xff;
-/** Version || header of 3 bytes || one account || blockhash */
+/** version byte || 3 header bytes || one account || blockhash */
 const SHORTEST_VERSIONED = 1 + 3 + 32 + 32;
 
-/** The units of a transaction's message, which is the part that is signed; undefined for other bytes. */
+/**
+ * Returns the units of a transaction's message, which is the part that is signed. Returns undefined for other bytes.
+ */
 export function decodeSolanaMessageUnits(message: Uint8Array): readonly ActionUnit[] | undefined {
   const first = message[0] ?? 0;
   const isVersioned = (first & VERSION_BIT) !== 0;
@@ -85,8 +87,8 @@ const priorityFee: ActionUnit = {
 };
 
 /**
- * The named fields of an instruction. Fields whose accounts come from a lookup table are marked, because conditions
- * on them are unknown.
+ * Returns the named fields of an instruction. Fields whose accounts come from a lookup table are marked, because
+ * conditions on them are unknown.
  */
 function fieldsOf({ fields = {} }: SolanaInstruction): Readonly<Record<string, bigint | SolanaAccount>> {
   return Object.fromEntries(

@@ -6,7 +6,7 @@ import { chainOfCaip2 } from '../assets/known-chains.ts';
 import type { PolicyAction } from '../policy/action.ts';
 import { invalid } from './request-terms-error.ts';
 
-/** The amount of a deposit into a vault, or of a withdrawal. */
+/** The amount of a deposit to a vault or of a withdrawal from it. */
 export interface EarnAmount {
   /** The amount in base units of the vault's asset, above 0. */
   readonly rawAmount: bigint;
@@ -15,10 +15,10 @@ export interface EarnAmount {
 }
 
 /**
- * Reads the amount of a body.
+ * Reads the amount from a request's body.
  *
  * @param decimals the decimals of the vault's asset.
- * @throws RequestTermsError invalid_data naming the field.
+ * @throws RequestTermsError invalid_data, which names the field.
  */
 export function readEarnAmount(body: EarnRequest, decimals: number): EarnAmount {
   if (body.amount !== undefined && body.raw_amount !== undefined) {
@@ -47,7 +47,7 @@ function readUnits(text: string, decimals: number): bigint {
 }
 
 /**
- * The action that policies evaluate: the body with both spellings of the amount.
+ * Returns the action that policies evaluate: the body with the amount in both spellings, `amount` and `raw_amount`.
  *
  * CHOICE: `amount` is written without superfluous zeros, whichever spelling was sent.
  */
@@ -64,23 +64,26 @@ export function earnAction(
   return { method, units: [{ label: method, requestBody }] };
 }
 
-/** The action that policies evaluate when fees of a vault are collected. */
+/** Returns the action that policies evaluate when the fees of a vault are collected. */
 export function feeCollectionAction(body: object): PolicyAction {
   const method = 'earn_fee_collect';
   return { method, units: [{ label: method, requestBody: { ...body } }] };
 }
 
-/** The action that policies evaluate for a claim of rewards: the body, with its chain in both spellings. */
+/**
+ * Returns the action that policies evaluate for a claim of rewards: the body, with its chain both as name and as
+ * CAIP-2 id.
+ */
 export function claimAction(body: object, { name, caip2 }: { name: string; caip2: string }): PolicyAction {
   const method = 'earn_incentive_claim';
   return { method, units: [{ label: method, requestBody: { ...body, chain: name, caip2 } }] };
 }
 
-/** The data that identify a vault of an app. */
+/** Identifies a vault of an app. */
 interface VaultPlace {
   readonly appId: string;
   readonly caip2: string;
-  /** The vault contract, 0x hex in any case. */
+  /** The vault's smart contract, 0x hex in any case. */
   readonly address: string;
 }
 
@@ -91,15 +94,16 @@ export interface VaultAsset {
   readonly decimals: number;
 }
 
-/** ERC-20 declares `decimals` a uint8. */
+/** The largest value of `decimals()` in ERC-20, a uint8. */
 const MAX_DECIMALS = 255;
 const RADIX = 36;
-/** The numbers of base-36 digits for 160, 8 and 256 bits. */
+/** The number of base-36 digits for an address (160 bits), decimals (8 bits) and a digest (256 bits). */
 const [ADDRESS_DIGITS, DECIMALS_DIGITS, DIGEST_DIGITS] = [31, 2, 50];
 
 /**
- * The id of an app's vault. It is derived from the contract and its asset, so that a request which names the id names
- * both: 'v' || asset || its decimals || SHA-256(app id, chain, contract, asset, decimals), each in base 36.
+ * Derives the id of an app's vault from the smart contract and its asset, so a request that contains the id also
+ * fixes contract and asset. Format: 'v' || asset address || decimals || SHA-256(app id, chain, contract, asset,
+ * decimals), each in base 36.
  */
 export function vaultIdOf(place: VaultPlace, asset: VaultAsset): string {
   const { appId, caip2, address } = place;
@@ -114,8 +118,8 @@ export function vaultIdOf(place: VaultPlace, asset: VaultAsset): string {
 }
 
 /**
- * The asset of the vault with this id, with its address in lower case. Undefined if the id is not an id of this
- * contract, or if it gives other decimals than a named asset has.
+ * Reads a vault's asset from the id. The address is in lower case. Returns undefined if the id does not belong to
+ * this smart contract, or if its decimals differ from those of a known asset.
  */
 export function assetOfVault(id: string, place: VaultPlace): VaultAsset | undefined {
   const read = /^v([0-9a-z]{31})([0-9a-z]{2})[0-9a-z]{50}$/.exec(id);

@@ -1,8 +1,8 @@
 import type { EvmCeilings } from '../assets/fee-ceilings.ts';
 import { parseQuantity, type Quantity } from '../signing/fields.ts';
 
-// The only comparison of filled-in fees with the ceilings of a chain. The server makes it when it fills in fees, and
-// the signer makes it before it signs. So the signer refuses nothing that an honest server requests.
+// Compares fees that the server fills in with the ceilings of the chain. The server does this when it fills them in,
+// and the signer before it signs. Both use this code, so the signer rejects nothing that an honest server requests.
 
 /** The fields of a transaction that determine its fee. */
 export interface FeeFields {
@@ -22,7 +22,7 @@ export interface OperationFees {
   readonly paymaster_post_op_gas_limit?: Quantity | undefined;
 }
 
-/** A value above its ceiling. */
+/** A fee or gas value that is above its ceiling. */
 export interface FeeExcess {
   readonly unit: string;
   readonly amount: bigint;
@@ -38,14 +38,14 @@ export class FeeAboveCeilingError extends Error {
 }
 
 /**
- * The part of a transaction's fee that is above a ceiling; undefined if none is. Values that the caller has set are
- * not limited: neither its gas, nor its price, nor the whole fee if the caller sets both.
+ * Finds the part of a transaction's fee that exceeds a ceiling. Returns undefined if none does. Values that the
+ * caller has set are not limited: gas, price, or the whole fee if the caller sets both.
  *
- * NOTE: if the caller sets only the tip, the price is filled in above the tip. So the tip is added to the ceiling of
- * the price.
+ * NOTE: if the caller sets only the tip, the price is filled in on top of the tip. So the tip is added to the ceiling
+ * of the price.
  *
- * @param asked the transaction as the caller sent it, or nothing.
- * @param given the same transaction with everything filled in.
+ * @param asked the transaction as the caller sent it; empty if the caller set no fee fields.
+ * @param given the same transaction with all fees filled in.
  * @throws SigningInputError for a number that cannot be read.
  */
 export function feeExcess(asked: FeeFields, given: FeeFields, ceilings: EvmCeilings): FeeExcess | undefined {
@@ -67,9 +67,9 @@ export function feeExcess(asked: FeeFields, given: FeeFields, ceilings: EvmCeili
 }
 
 /**
- * The part of a user operation's fee that is above a ceiling; undefined if none is. All of its gas counts, because
- * without a paymaster the account pays for it. There is no separate ceiling for the tip, because the tip is the whole
- * price where blocks have no base fee.
+ * Finds the part of a user operation's fee that exceeds a ceiling. Returns undefined if none does. All of its gas
+ * counts, because without a paymaster the account pays for it. The tip has no separate ceiling, because it is the
+ * whole price where blocks have no base fee.
  *
  * @throws SigningInputError for a number that cannot be read.
  */
@@ -83,13 +83,13 @@ export function operationFeeExcess(operation: OperationFees, ceilings: EvmCeilin
   ]);
 }
 
-/** The maximum that a transaction pays for its gas. */
+/** Returns the maximum that a transaction pays for its gas, in wei. */
 export function transactionFee(given: FeeFields): bigint {
   const [legacy, dynamic] = [amountOf(given, 'gas_price'), amountOf(given, 'max_fee_per_gas')];
   return amountOf(given, 'gas_limit') * (legacy > dynamic ? legacy : dynamic);
 }
 
-/** The maximum that a user operation pays for its gas. */
+/** Returns the maximum that a user operation pays for its gas, in wei. */
 export function operationFee(operation: OperationFees): bigint {
   return operationGas(operation) * amountOf(operation, 'max_fee_per_gas');
 }

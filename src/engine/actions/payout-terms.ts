@@ -5,28 +5,28 @@ import { chainNamed, type KnownChain } from '../assets/known-chains.ts';
 import type { PolicyAction } from '../policy/action.ts';
 import { invalid, notSupported } from './request-terms-error.ts';
 
-/** The terms of a requested payout. Everything is checked that needs no external call. */
+/** The terms of a requested payout, after every check that needs no external call. */
 export interface PayoutTerms {
   readonly asset: KnownAsset;
   /** The amount in base units, above 0. */
   readonly rawAmount: bigint;
   readonly accountId: string;
-  /** The app's fee in the notation of the request, or `0`. */
+  /** The app's fee in percent, as written in the request, or `0`. */
   readonly developerFeePercent: string;
 }
 
 /**
- * INVARIANT: this is the pattern of the contract. The signer also reads bodies that no server has validated.
+ * INVARIANT: this is the pattern of the API document. The signer also reads bodies that no server has validated.
  *
  * CHOICE: a fee has at most 18 decimals.
  */
 const DEVELOPER_FEE = /^\d{1,2}(\.\d{1,18})?$/;
 
 /**
- * Reads the body of a payout.
+ * Reads the body of a payout request.
  *
- * @throws RequestTermsError invalid_data naming the field; not_supported for a chain of another wallet type, and for
- * an asset that does not exist on the chain.
+ * @throws RequestTermsError invalid_data, which names the field; not_supported for an unknown chain, a chain of
+ * another wallet type, and an asset that does not exist on the chain.
  */
 export function readPayoutTerms(
   chainType: string,
@@ -61,7 +61,7 @@ function requireAssetOn(chain: KnownChain, name: string): KnownAsset {
 }
 
 /**
- * The action that policies evaluate: the body with every field in every spelling.
+ * Returns the action that policies evaluate: the body with every field in every spelling.
  *
  * CHOICE: there is no rule method for payouts, so only `*` rules match them. The conditions of these rules see this
  * body.

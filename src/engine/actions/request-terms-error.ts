@@ -1,4 +1,4 @@
-/** The body of a request describes something that cannot be done. */
+/** Thrown when a request's body describes something that cannot be done. */
 export class RequestTermsError extends Error {
   readonly code: 'invalid_data' | 'not_supported';
   /** JSON pointer to the field in the body. */

@@ -12,17 +12,17 @@ interface SwapSide {
   readonly chain: KnownChain;
   /** The token's address in the notation of the chain type; null for the native asset. */
   readonly tokenAddress: string | null;
-  /** Undefined for a token without a name in the contract. */
+  /** Undefined for a token that has no name in the API. */
   readonly asset: KnownAsset | undefined;
 }
 
-/** The terms of a requested swap. Everything is checked that needs no chain call. */
+/** The terms of a requested swap, after every check that needs no chain call. */
 export interface SwapTerms {
   readonly source: SwapSide;
   readonly destination: SwapSide;
   /** The recipient of the proceeds, in the notation of the destination's chain type; null for the wallet itself. */
   readonly recipient: string | null;
-  /** The amount in base units of the asset that `amountType` fixes, above 0. */
+  /** The amount in base units of the asset on the side that `amountType` fixes, above 0. */
   readonly rawAmount: bigint;
   readonly amountType: 'exact_input' | 'exact_output';
   readonly slippageBps: number;
@@ -39,8 +39,8 @@ const notTokens: ReadonlySet<string> = new Set([`0x${'0'.repeat(40)}`, `0x${'e'.
 /**
  * Reads the body of a swap or of a swap quote.
  *
- * @throws RequestTermsError invalid_data naming the field; not_supported for chains of another wallet type, and for
- * assets that are not swapped for each other.
+ * @throws RequestTermsError invalid_data, which names the field; not_supported for an unknown chain, a chain of
+ * another wallet type, a chain without a native asset, and two assets that cannot be swapped.
  */
 export function readSwapTerms(chainType: string, body: SwapBody): SwapTerms {
   const chain = requireChainAt('/source/caip2', body.source.caip2);
@@ -94,6 +94,8 @@ function requireDifferent(source: SwapSide, destination: SwapSide): void {
 }
 
 /**
+ * Reads the recipient of the proceeds; null means the wallet itself.
+ *
  * CHOICE: quotes also need the address if the destination has another chain type, because an exchange quotes for a
  * recipient.
  */
@@ -116,7 +118,10 @@ function requireChainAt(pointer: string, caip2: string): KnownChain {
   return chain;
 }
 
-/** Whether the request fixes the amount to spend, in an asset whose decimals are known without its chain. */
+/**
+ * Returns whether the amount to spend is known without asking the chain: the request fixes it, in an asset whose
+ * decimals are known.
+ */
 export function isSpentKnown({ amountType, source }: SwapTerms): boolean {
   return amountType === 'exact_input' && source.asset !== undefined;
 }
@@ -131,8 +136,8 @@ interface SwapSpending {
 }
 
 /**
- * The action that policies evaluate: the body, with all omitted fields and alternative spellings filled in, as for
- * transfers. No rule method matches swaps, so only rules for every method see it.
+ * Returns the action that policies evaluate: the body, with all omitted fields and alternative spellings filled in,
+ * as for transfers. No rule method matches swaps, so only rules for every method see it.
  *
  * CHOICE: the amounts are the maximum that the swap may spend, even if the request fixes the amount that arrives,
  * because rules on amounts limit spending. Assets and addresses are shown as sent, because conditions compare exact

@@ -17,22 +17,22 @@ type TransferSource = KnownAsset | { readonly chain: KnownChain; readonly tokenA
 
 interface TransferArrival {
   readonly chain: KnownChain;
-  /** Undefined if the source is a token without a name, or if its name is unknown on the chain. */
+  /** Undefined if the source is a token without a name in the API, or if that name does not exist on the chain. */
   readonly asset: KnownAsset | undefined;
 }
 
-/** The terms of a requested transfer. Everything is checked that needs no chain call. */
+/** The terms of a requested transfer, after every check that needs no chain call. */
 export interface TransferTerms {
   readonly source: TransferSource;
-  /** The amount in units of the asset that `amountType` fixes, above 0. */
+  /** The amount in whole units (not base units) of the asset that `amountType` fixes, above 0. */
   readonly amount: Decimal;
   /** The amount as written in the body. */
   readonly amountText: string;
   /** JSON pointer to `amountText` in the body. */
   readonly amountPointer: string;
-  /** The side of an exchange that the amount fixes. Without an exchange, both sides are equal. */
+  /** The side of an exchange that the amount fixes. Without an exchange, both sides have the same amount. */
   readonly amountType: 'exact_input' | 'exact_output';
-  /** The address in the notation of the chain type. */
+  /** The recipient's address in the notation of the chain type. */
   readonly destination: string;
   /** The asset and chain on which the transfer arrives. */
   readonly arrival: TransferArrival;
@@ -45,8 +45,8 @@ export interface TransferTerms {
 /**
  * Reads the body of a transfer or of a transfer quote.
  *
- * @throws RequestTermsError invalid_data naming the field; not_supported for a chain of another wallet type, and for
- * an asset that does not exist on the chain.
+ * @throws RequestTermsError invalid_data, which names the field; not_supported for an unknown chain, a chain of
+ * another wallet type, and an asset that does not exist on the chain.
  */
 export function readTransferTerms(
   chainType: string,
@@ -68,8 +68,8 @@ export function readTransferTerms(
 }
 
 function readSource(chain: KnownChain, source: TransferRequest['source']): TransferSource {
-  // INVARIANT: the body has only one of them. With both, policies could evaluate the address while the named asset is
-  // moved. The signer also reads bodies that no server has validated.
+  // INVARIANT: the body has either `asset` or `asset_address`. With both, policies could evaluate the address while
+  // the named asset is moved. The signer also reads bodies that no server has validated.
   if ('asset' in source && 'asset_address' in source) {
     throw invalid('/source', 'expected `asset` or `asset_address`, not both');
   }
@@ -124,15 +124,16 @@ function requireAssetAt(pointer: string, chain: KnownChain, name: string): Known
 }
 
 /**
- * The action that policies evaluate: the body, with all omitted fields and alternative spellings filled in. So
- * another spelling of the same transfer cannot bypass a rule.
+ * Returns the action that policies evaluate: the body, with all omitted fields and alternative spellings filled in.
+ * So another spelling of the same transfer cannot bypass a rule.
  *
  * CHOICE: the amount appears as `amount` and `source.amount`, and the source by name and by address. The
- * destination's chain and asset default to the source's. For an exchange with a fixed arriving amount, the amount is
- * the amount to spend, because rules on amounts limit spending.
+ * destination's chain and asset default to the source's. If the request fixes the amount that an exchange delivers,
+ * the action has the amount to spend, because rules on amounts limit spending.
  *
  * @param spent the amount to spend in units of the source asset, once the exchange has quoted it.
- * @throws RequestTermsError not_supported for an exchange with a fixed arriving amount and without a quote.
+ * @throws RequestTermsError not_supported if the request fixes the amount that an exchange delivers and `spent` is
+ * missing.
  */
 export function transferAction(body: TransferRequest, terms: TransferTerms, spent?: Decimal): PolicyAction {
   const { source } = terms;
@@ -157,7 +158,10 @@ export function transferAction(body: TransferRequest, terms: TransferTerms, spen
   return { method: 'transfer', units: [{ label: 'transfer', requestBody }] };
 }
 
-/** Whether the request fixes the amount that an exchange delivers, so that the amount to spend comes from its quote. */
+/**
+ * Returns whether the request fixes the amount that an exchange delivers. The amount to spend then comes from the
+ * quote.
+ */
 export function fixesArrival({ isExchange, amountType }: TransferTerms): boolean {
   return isExchange && amountType === 'exact_output';
 }
@@ -169,26 +173,26 @@ function textOf(spent: Decimal | undefined): string {
   return decimalText(spent);
 }
 
-// Builds the transfer transaction of each chain, without the values that only the chain has. For Solana, see
-// `encodeSolanaTransfer`.
+// These functions build the transfer transaction of each chain, without the values that only the chain knows. For
+// Solana, see `encodeSolanaTransfer`.
 
-/** A movement of one asset to an address of the same chain. */
+/** Moves one asset to an address on the same chain. */
 export interface Movement {
-  /** The contract or mint; null for the native asset. */
+  /** The token's smart contract (EVM, TRON) or mint (Solana); null for the native asset. */
   readonly tokenAddress: string | null;
   /** The amount in base units. */
   readonly rawAmount: bigint;
   readonly to: string;
 }
 
-/** The call that moves an asset on an EVM chain. */
+/** Returns the call that moves an asset on an EVM chain. */
 export function transferCall({ tokenAddress, rawAmount, to }: Movement): BatchCall {
   if (tokenAddress === null) return { to, value: rawAmount, data: new Uint8Array() };
   const data = encodeTokenCall({ name: 'transfer', to: to.toLowerCase(), amount: rawAmount });
   return { to: tokenAddress, value: 0n, data };
 }
 
-/** The fields of a transaction that contains only the transfer call. */
+/** Returns the fields of a transaction that contains only the transfer call. */
 export function ethereumTransfer(
   movement: Movement,
 ): { readonly to: string; readonly value: string } | { readonly to: string; readonly data: string } {
@@ -200,8 +204,8 @@ export function ethereumTransfer(
 const FEE_LIMIT_SUN = 100_000_000;
 
 /**
- * The raw data that moves an asset on TRON, without block and times. Addresses: `T…` or `41` and 40 hex digits. An
- * amount of TRX must be a safe integer, which is more than the total supply.
+ * Returns the raw data that moves an asset on TRON, without block reference and times. Addresses: `T…` or `41` and 40
+ * hex digits. An amount of TRX must be a safe integer in sun, which covers the total supply.
  */
 export function tronTransfer(movement: Movement & { readonly from: string }): {
   readonly contract: [TronContract];
@@ -230,7 +234,7 @@ function tronContract({
   };
 }
 
-/** A TRON address as 0x41 prefix and 40 hex digits. */
+/** Returns a TRON address as 42 hex digits: `41`, then the 20 bytes of the address. */
 function tronHex(address: string): string {
   const addressHex = parseTronAddress(address);
   assert(addressHex !== undefined, `the addresses of a transfer are read: ${address}`);

@@ -9,24 +9,27 @@ export const ZERO: Decimal = { digits: 0n, scale: 0 };
 const DECIMAL = /^\d+(\.\d+)?$/;
 
 /**
- * CHOICE: several times the digits of 2^256 with 255 decimals. Computing with longer numbers takes more than linear
- * time, and a signer also reads bodies that no server has validated.
+ * CHOICE: several times the number of digits of 2^256 with 255 decimals. Arithmetic on longer numbers takes more than
+ * linear time, and a signer also reads bodies that no server has validated.
  */
 const MAX_CHARACTERS = 1_000;
 
-/** Parses decimal text such as `1.50`. Undefined for other text, including signs and exponents, and for longer text. */
+/**
+ * Parses a decimal string such as `1.50`. Returns undefined for signs, exponents, any other string, and more than
+ * 1,000 characters.
+ */
 export function readDecimal(text: string): Decimal | undefined {
   if (text.length > MAX_CHARACTERS || !DECIMAL.test(text)) return undefined;
   const [whole = '', fraction = ''] = text.split('.');
   return { digits: BigInt(whole + fraction), scale: fraction.length };
 }
 
-/** Converts base units to units of the asset. */
+/** Converts base units (for example wei) to whole units of the asset. */
 export function fromRaw(rawAmount: bigint, decimals: number): Decimal {
   return { digits: rawAmount, scale: decimals };
 }
 
-/** Converts to base units of an asset. Undefined when the number has more decimal places than the asset. */
+/** Converts to base units of an asset. Returns undefined if the number has more decimal places than the asset. */
 export function toRaw({ digits, scale }: Decimal, decimals: number): bigint | undefined {
   if (scale <= decimals) return digits * 10n ** BigInt(decimals - scale);
   const step = 10n ** BigInt(scale - decimals);
@@ -42,32 +45,32 @@ export function multiply(a: Decimal, b: Decimal): Decimal {
   return { digits: a.digits * b.digits, scale: a.scale + b.scale };
 }
 
-/** A percentage of an amount, rounded down. */
+/** Returns a percentage of an amount, rounded down. */
 export function percentOf(rawAmount: bigint, percent: Decimal): bigint {
   return (rawAmount * percent.digits) / (100n * 10n ** BigInt(percent.scale));
 }
 
-/** `a / b`, rounded half up to the given places. `b` must not be zero. */
+/** Returns `a / b`, rounded half up to the given number of decimal places. `b` must not be zero. */
 export function divide(a: Decimal, b: Decimal, places: number): Decimal {
   // a / b = (a.digits * 10^b.scale) / (b.digits * 10^a.scale)
   const dividend = a.digits * 10n ** BigInt(b.scale + places);
   return { digits: roundedQuotient(dividend, b.digits * 10n ** BigInt(a.scale)), scale: places };
 }
 
-/** Rounds half up to the given places. */
+/** Rounds half up to the given number of decimal places. */
 export function round(value: Decimal, places: number): Decimal {
   if (value.scale <= places) return { digits: rescale(value, places), scale: places };
   const step = 10n ** BigInt(value.scale - places);
   return { digits: roundedQuotient(value.digits, step), scale: places };
 }
 
-/** The shortest text of the number, without leading or trailing zeros. */
+/** Writes the number in its shortest form, without superfluous zeros. */
 export function decimalText(value: Decimal): string {
   const text = fixedText(value);
   return text.includes('.') ? text.replace(/(?:\.|(?<![.0]))0+$/, '') : text;
 }
 
-/** The number with all its decimal places, including zeros. */
+/** Writes the number with all its decimal places, including trailing zeros. */
 export function fixedText({ digits, scale }: Decimal): string {
   const text = digits.toString().padStart(scale + 1, '0');
   return scale === 0 ? text : `${text.slice(0, -scale)}.${text.slice(-scale)}`;

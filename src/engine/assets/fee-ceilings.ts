@@ -1,9 +1,12 @@
-/** The maximum fees of a transaction whose fee was filled in: wei per gas, gas, and wei. */
+/**
+ * The highest fees that the server may fill in: wei per gas, tip in wei per gas, gas, and wei for the whole
+ * transaction.
+ */
 export interface EvmCeilings {
   readonly maxFeePerGas: bigint;
   readonly maxPriorityFeePerGas: bigint;
   readonly gas: bigint;
-  /** The maximum of gas × maxFeePerGas. */
+  /** The maximum of gas × price per gas, in wei. */
   readonly fee: bigint;
 }
 
@@ -21,7 +24,7 @@ const usual: EvmCeilings = {
   fee: ETHER,
 };
 
-/** Chains with cheap native assets, or with another way to count gas. */
+/** Chains whose native asset is cheap, or that count gas in another way. */
 const byChain: Readonly<Record<string, Partial<EvmCeilings>>> = {
   // Polygon
   'eip155:137': { maxFeePerGas: 20_000n * GWEI, maxPriorityFeePerGas: 5_000n * GWEI, fee: 100n * ETHER },
@@ -41,8 +44,8 @@ const byChain: Readonly<Record<string, Partial<EvmCeilings>>> = {
 };
 
 /**
- * The ceilings of a chain: the configured ones, otherwise the defaults. The server and its signer have the same
- * ceilings.
+ * Returns the ceilings of a chain: the operator's settings where given, else the defaults. The server and its signer
+ * must have the same settings.
  */
 export function ceilingsOf(caip2: string, configured: Partial<EvmCeilings> = {}): EvmCeilings {
   return { ...usual, ...byChain[caip2], ...configured };

@@ -2,10 +2,10 @@ import { chainNamed, type KnownChain } from './known-chains.ts';
 
 /** An asset on one chain: the native asset, or a token at an address. */
 export interface KnownAsset {
-  /** The name of the asset in the contract, for example `usdc`. */
+  /** The name of the asset in the API, for example `usdc`. */
   readonly asset: string;
   readonly chain: KnownChain;
-  /** The contract (EVM, TRON) or mint (Solana); null for the native asset. */
+  /** The smart contract (EVM, TRON) or mint (Solana); null for the native asset. */
   readonly tokenAddress: string | null;
   readonly decimals: number;
 }
@@ -16,8 +16,8 @@ type Tokens = Readonly<Record<string, string | { readonly address: string; reado
 const STABLECOIN_DECIMALS = 6;
 
 /**
- * The tokens that have a name in the contract, by asset and chain, as their issuers publish them: USDC and EURC by
- * Circle, USDT by Tether or, on chains where Tether does not issue it, by that chain's canonical bridge.
+ * The tokens that have a name in the API, by asset and chain, at the addresses that their issuers publish: USDC and
+ * EURC by Circle, USDT by Tether or, on chains where Tether does not issue it, by that chain's canonical bridge.
  *
  * CHOICE: only verified addresses are listed. `usdb` and `ousd` outside Tempo, USDC where Circle does not issue it
  * (megaeth, robinhood, soneium, bsc's test network) and USDT on test networks have no entry. Requests can still name
@@ -92,7 +92,7 @@ const tokens: Readonly<Record<string, Tokens>> = {
 const assetsByChain = new Map<string, readonly KnownAsset[]>();
 
 /**
- * The named assets of a chain: the native asset first, then the tokens.
+ * Returns the assets of a chain that have a name in the API: the native asset first, then the tokens.
  *
  * NOTE: on Arc, gas is paid in USDC, and `usdc` is the ERC-20 interface of the same balance. So only the token is
  * listed.
@@ -119,12 +119,12 @@ function listAssets(chain: KnownChain): KnownAsset[] {
   return [{ ...native, chain, tokenAddress: null }, ...named];
 }
 
-/** The asset with this name on a chain; undefined when the chain does not have it. */
+/** Returns the asset with this name on a chain, or undefined if the chain does not have it. */
 export function assetNamed(chain: KnownChain, asset: string): KnownAsset | undefined {
   return assetsOf(chain).find((known) => known.asset === asset);
 }
 
-/** The named asset with this token address; EVM addresses in any letter case. Undefined for other tokens. */
+/** Returns the known asset with this token address, or undefined. EVM addresses match in any letter case. */
 export function assetAtAddress(chain: KnownChain, tokenAddress: string): KnownAsset | undefined {
   const wanted = comparable(chain, tokenAddress);
   return assetsOf(chain).find(
@@ -136,7 +136,10 @@ function comparable({ chainType }: KnownChain, tokenAddress: string): string {
   return chainType === 'ethereum' ? tokenAddress.toLowerCase() : tokenAddress;
 }
 
-/** Parses `<chain name>:<address>`. Undefined for an unknown chain. */
+/**
+ * Parses `<chain name>:<address>`. Returns undefined without a colon or for an unknown chain. Does not check the
+ * address.
+ */
 export function parseToken(text: string): { chain: KnownChain; tokenAddress: string } | undefined {
   const at = text.indexOf(':');
   const chain = chainNamed(text.slice(0, at));

@@ -1,13 +1,13 @@
 import type { WalletChainType } from '../../generated/schemas.ts';
 
-/** The asset in which gas is paid. Accounts hold it without a contract. */
+/** The asset in which a chain's gas is paid. Accounts hold it directly, not in a smart contract. */
 interface NativeAsset {
-  /** The name of the asset in the contract, for example `eth`. */
+  /** The name of the asset in the API, for example `eth`. */
   readonly asset: string;
   readonly decimals: number;
 }
 
-/** A chain with a name in the contract. */
+/** A chain that has a name in the API. */
 export interface KnownChain {
   readonly name: string;
   readonly caip2: string;
@@ -20,10 +20,10 @@ export interface KnownChain {
 const ETHER: NativeAsset = { asset: 'eth', decimals: 18 };
 
 /**
- * The chains that have a name in the contract and a CAIP-2 id.
+ * The chains that have a name in the API and a CAIP-2 id.
  *
  * NOTE: `hypercore` does not accept transactions like the other chains, so it is not listed. Requests that name it
- * are refused as not supported.
+ * fail with not_supported.
  */
 const chains: readonly KnownChain[] = [
   evm('ethereum', 1),
@@ -102,17 +102,17 @@ function testnet(chain: KnownChain): KnownChain {
 const byName = new Map(chains.map((chain) => [chain.name, chain]));
 const byCaip2 = new Map(chains.map((chain) => [chain.caip2, chain]));
 
-/** The chain with this name, for example `base`. */
+/** Returns the chain with this name, for example `base`. */
 export function chainNamed(name: string): KnownChain | undefined {
   return byName.get(name);
 }
 
-/** The chain with this CAIP-2 id, for example `eip155:8453`. */
+/** Returns the chain with this CAIP-2 id, for example `eip155:8453`. */
 export function chainOfCaip2(caip2: string): KnownChain | undefined {
   return byCaip2.get(caip2);
 }
 
-/** Main networks or test networks, optionally of one chain type, in the order of the contract. */
+/** Returns main networks or test networks, optionally of one chain type, in the order of the API document. */
 export function knownChains(filter: {
   readonly isTestnet: boolean;
   readonly chainType?: string;

@@ -8,22 +8,23 @@ export interface Party {
   readonly quorum: LoadedQuorum;
 }
 
-// Once the expected payloads exceed this many bytes in total, the rest is omitted. The first payload is always shown.
+// Once the expected payloads exceed this many bytes in total, further payloads are omitted. The first payload is
+// always included.
 const MAX_PAYLOAD_BYTES = 65_536;
 const MAX_EXPLAINED = 5;
-// Known mistakes are searched for in this many payloads of at most this many characters. Each payload has about a
-// hundred variants, and the first one also every order of its members.
+// Known mistakes are tried on this many payloads of at most this many characters. Each payload has about a hundred
+// variants, and the first payload is also tried with every order of its members.
 const MAX_EXPLAINED_PAYLOADS = 3;
 const MAX_EXPLAINED_CHARACTERS = 16_384;
-// The cost of comparing one signature with all known mistakes in these payloads, in verifications.
+// The cost of comparing one signature with all known mistakes in these payloads, counted in signature verifications.
 const EXPLANATION_COST = 500;
 // Reading and writing this many bytes of a payload takes as long as one verification.
 const SHOWN_BYTES_PER_VERIFICATION = 8 * 1024;
 
 /**
- * Explains in the error's `data` why the signatures of a request were refused: the payloads that would have been
- * accepted, their parts, a diagnosis of each signature, and the number of signatures that each party still lacks.
- * Yields like `verifySignatures`.
+ * Explains in the error's `data` why the signatures of a request were rejected: the payloads that would have been
+ * accepted, their parts, a diagnosis of each signature, and the number of signatures that each party still needs. A
+ * generator that yields costs like `verifySignatures`.
  *
  * INVARIANT: the result contains only data that the caller sent or that is public: no secret and no private key.
  */
@@ -35,13 +36,13 @@ export function* diagnoseSignatures({
   sentBody,
 }: {
   readonly signatures: readonly string[];
-  /** The body as it was sent. */
+  /** The body exactly as the client sent it. */
   readonly sentBody?: string | undefined;
   readonly payloads: readonly Uint8Array[];
   readonly verified: VerifiedSignatures;
   readonly parties: readonly Party[];
 }): Generator<number, Record<string, unknown>> {
-  // Yields first, because the payloads may just have been written, which takes as long as showing them.
+  // Yield first: the payloads may just have been written, which costs as much as including them here.
   yield (payloads[0]?.length ?? 0) / SHOWN_BYTES_PER_VERIFICATION;
   const texts = withinLimit(payloads);
   const explained: Record<string, unknown>[] = [];

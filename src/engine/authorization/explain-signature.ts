@@ -5,21 +5,21 @@ import { decodeCanonicalBase64, recoverP256PublicKeys, verifyP256 } from '../cry
 /** A part of the signed payload that a client may build differently from the server. */
 type PayloadPart = 'url' | 'method' | 'body' | 'headers' | 'version' | 'serialisation';
 
-/** A payload with one known client mistake. */
+/** A payload as a client with one known mistake would have built it. */
 export interface PayloadVariant {
   readonly part: PayloadPart;
-  /** Description of the mistake, shown to the caller. */
+  /** Describes the mistake to the caller. */
   readonly mistake: string;
   readonly bytes: Uint8Array;
 }
 
 export interface SignatureExplanation {
   readonly encoding: 'der' | 'raw' | 'not base64' | 'neither DER nor 64 bytes';
-  /** The key under which the signature verifies over an expected payload. */
+  /** The key for which the signature is valid over an expected payload. */
   readonly key?: string;
-  /** The keys under which the signature verifies over the expected payloads, but which are not in `keys`. */
+  /** Keys outside `keys` for which the signature is valid over an expected payload. */
   readonly strangers?: readonly string[];
-  /** Set when the signature verifies under `key` over a payload with a known mistake. */
+  /** Set if the signature is valid for `key`, but over a payload with a known mistake. */
   readonly nearMiss?: { readonly key: string; readonly part: PayloadPart; readonly mistake: string };
 }
 
@@ -32,11 +32,11 @@ interface Payload {
 }
 
 /**
- * Classifies one signature: its encoding, the key that verifies it, or the known mistake in the payload that was
+ * Classifies one signature: its encoding, the key for which it is valid, or the known mistake in the payload that was
  * signed.
  *
- * @param input `signature` base64; `payloads` canonical texts; `keys` canonical SubjectPublicKeyInfo; `sentBody` the
- * body as it was sent, whose members may have another order.
+ * @param input `signature` base64; `payloads` canonical payloads; `keys` canonical SubjectPublicKeyInfo; `sentBody`
+ * the body as it was sent, whose members may have another order.
  */
 export function explainSignature({
   signature,
@@ -65,7 +65,7 @@ export function explainSignature({
     if (key !== undefined) return { encoding, key };
   }
   for (const [index, payload] of payloads.entries()) {
-    // Only one payload is tried with every order of its members, because there are so many orders.
+    // Only the first payload is tried with every order of its members, because there are so many orders.
     const orders = index === 0 ? unsortedVariants(payload, sentBody) : [];
     for (const { part, mistake, bytes: text } of [...payloadVariants(payload, sentBody), ...orders]) {
       const key = keyOver(text);
@@ -77,8 +77,8 @@ export function explainSignature({
 }
 
 /**
- * Applies each known mistake to a canonical payload. Omits mistakes that do not change it. Empty for a text that is
- * not a payload.
+ * Applies each known mistake to a canonical payload. Skips mistakes that would not change it. Returns an empty list
+ * for a string that is not a payload.
  */
 export function payloadVariants(text: string, sentBody?: string): PayloadVariant[] {
   const payload = parsePayload(text);
@@ -99,8 +99,8 @@ export function payloadVariants(text: string, sentBody?: string): PayloadVariant
 }
 
 /**
- * The payload as `JSON.stringify` writes it, in every order of its members, with the body as it was sent. If the sent
- * body is unknown, the body's members are sorted.
+ * Returns the payload as `JSON.stringify` writes it, once for every order of its members, with the body as it was
+ * sent. If the sent body is unknown, the body's members are sorted.
  */
 function unsortedVariants(text: string, sentBody: string | undefined): PayloadVariant[] {
   const payload = parsePayload(text);
@@ -130,7 +130,10 @@ function unsortedVariants(text: string, sentBody: string | undefined): PayloadVa
   });
 }
 
-/** The texts of a body: in canonical form, in the order in which it was sent, and exactly as it was sent. */
+/**
+ * Returns the body in every form that a client may have signed: canonical, re-serialized in the sent order, and
+ * exactly as sent.
+ */
 function bodyTexts(body: unknown, sentBody: string | undefined): string[] {
   const sent = sentBody === undefined ? [] : [JSON.stringify(readJson(sentBody) ?? body), sentBody];
   return [...new Set([JSON.stringify(body), ...sent])];
@@ -186,7 +189,7 @@ function urlVariants(url: string): [string, unknown][] {
   ];
 }
 
-// Names that usually reach a server on this machine or in a container of the same network.
+// Host names under which a server on this machine or in a container on the same network is usually reached.
 const usualHosts = [
   'localhost',
   '127.0.0.1',
@@ -198,7 +201,10 @@ const usualHosts = [
   'wallet',
 ];
 
-/** The same path under a server's other names, with its own port and with the published port. */
+/**
+ * Returns the same path under a server's other host names, with the URL's own port, the default port of the sandbox,
+ * and no port.
+ */
 function otherHosts(parsed: URL, path: string): [string, unknown][] {
   const ports = [...new Set([parsed.port, '4010', ''])];
   return usualHosts.flatMap((host) =>

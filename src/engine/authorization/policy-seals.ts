@@ -16,7 +16,7 @@ import {
 } from './signed-evidence.ts';
 
 /**
- * The content under which the secret of a policy is sealed.
+ * The content of a policy, under which its secret is sealed.
  *
  * INVARIANT: while the policy has an owner, the content changes only by requests that the owner has signed.
  */
@@ -24,7 +24,7 @@ export interface PolicyContent {
   readonly appId: string;
   readonly id: string;
   readonly chainType: string;
-  /** The reference of the key quorum that owns the policy; null after the owner has given it up. */
+  /** The reference of the key quorum that owns the policy; null for a policy that has no owner any more. */
   readonly owner: string | null;
   readonly rules: readonly RuleInput[];
 }
@@ -38,27 +38,31 @@ export interface PolicyRecord {
   readonly seal: SentSeal;
 }
 
-/** A change of a policy, with the evidence that its owner agrees. */
+/** A change of a policy, with the evidence that its owner has signed it. */
 export interface PolicyChange extends KnownQuorums {
   /** JSON of the `PolicyContent` before the change. */
   readonly content: string;
   readonly evidence: Evidence;
-  /** The ids of the rules that the request adds, in order. They are not signed, because the server draws them. */
+  /**
+   * The ids of the rules that the request adds, in order. They are not part of the signed request, because the server
+   * generates them.
+   */
   readonly ruleIds: readonly string[];
 }
 
-/** SHA-256, hex. */
+/** Returns the SHA-256 digest of a policy's content, in hex. */
 export function policyDigest(content: string): string {
   return hash('sha256', content);
 }
 
-/** The pin of the secret of a policy: SHA-256, hex. */
+/** Returns the name of a policy's secret, its SHA-256 in hex. Wallets pin policies by this name. */
 export function sealName(secret: Uint8Array): string {
   return hash('sha256', secret);
 }
 
 /**
- * The content of a policy after the change that a request makes. The owner has signed the request.
+ * Returns the policy's content after the change that a request makes, and requires that the policy's owner has signed
+ * the request.
  *
  * @throws UnauthorizedUseError
  */
@@ -81,7 +85,7 @@ export async function changedPolicy(
   return { ...before, rules: requireDistinct(rules) };
 }
 
-/** Refuses repeated rules. Otherwise a later request that deletes one rule would delete two. */
+/** Rejects rules with equal ids. With them, a later request that deletes one rule would delete two. */
 function requireDistinct(rules: readonly RuleInput[]): readonly RuleInput[] {
   if (new Set(rules.map(({ id }) => id)).size === rules.length) return rules;
   throw new UnauthorizedUseError('expected rules with different ids');
@@ -104,6 +108,8 @@ function changedWhole(
 }
 
 /**
+ * Applies a request that adds, replaces or deletes one rule.
+ *
  * NOTE: the order of rules has no meaning. The rule need not exist: PATCH then adds it, and DELETE changes nothing.
  */
 function changedRules(
@@ -132,17 +138,20 @@ export interface PolicyPin {
 }
 
 /**
- * The pinned policies of a wallet. Null stands for no policy, and for a policy that never had an owner, which cannot
- * be protected.
+ * The pinned policies of a wallet. Null stands for no policy, or for a policy that never had an owner: such a policy
+ * cannot be pinned.
  */
 export interface WalletPolicies {
   /** The wallet's own policy. */
   readonly wallet: PolicyPin | null;
-  /** For each additional signer, in order: the signer's own policy, or the wallet's. */
+  /**
+   * One entry per additional signer, in order: the pin of the signer's own policy, or 'wallet' if the wallet's policy
+   * applies.
+   */
   readonly signers: readonly (PolicyPin | 'wallet' | null)[];
 }
 
-/** Finds a policy by its id; null for a policy without a secret. */
+/** Finds the pin of a policy by the policy's id. Returns null for a policy without a secret. */
 type FindPin = (policyId: string) => PolicyPin | null;
 
 /** The fields of a body that concern the policies of a wallet. */
@@ -151,12 +160,12 @@ interface PolicyFields {
   readonly additional_signers?: unknown;
 }
 
-/** The policies of a wallet without pins. */
+/** Returns the policies of a wallet that pins none. */
 export function noPolicies(signers: number): WalletPolicies {
   return { wallet: null, signers: Array.from({ length: signers }, () => null) };
 }
 
-/** The policies after a change. Policies that the body names again keep their pins. */
+/** Returns the policies after a change. Policies that the body names again keep their pins. */
 export function policiesAfter(before: WalletPolicies, body: PolicyFields, find: FindPin): WalletPolicies {
   const pinned = [before.wallet, ...before.signers].filter((pin) => pin !== null && pin !== 'wallet');
   const known = new Map(pinned.map((pin) => [pin.id, pin]));
@@ -174,7 +183,7 @@ export function policiesAfter(before: WalletPolicies, body: PolicyFields, find: 
 }
 
 /**
- * The policies, or undefined if none is pinned. A wallet without pins is then sealed in the same way as before pins
+ * Returns undefined if no policy is pinned. A wallet without pins is then sealed in the same way as before pins
  * existed.
  */
 export function ifPinned(policies: WalletPolicies): WalletPolicies | undefined {
@@ -182,7 +191,10 @@ export function ifPinned(policies: WalletPolicies): WalletPolicies | undefined {
   return isPin(policies.wallet) || policies.signers.some(isPin) ? policies : undefined;
 }
 
-/** The policy of the party at this index, where the owner is first; null if none is pinned for it. */
+/**
+ * Returns the policy of the party at this index, or null if none is pinned for it. Index 0 is the owner, then the
+ * signers follow.
+ */
 export function policyOfParty({ wallet, signers }: WalletPolicies, place: number): PolicyPin | null {
   if (place === 0) return wallet;
   const own = signers[place - 1];

@@ -7,19 +7,19 @@ import { allowsAction } from '../policy/evaluate.ts';
 import type { PolicyContent } from './policy-seals.ts';
 import { UnauthorizedUseError } from './signed-evidence.ts';
 
-/** The part of an action that follows from what is signed. */
+/** An action as far as it can be derived from the signed data. */
 export interface KnownAction {
   readonly action: PolicyAction;
   readonly unknown: UnknownContent;
 }
 
-/** The unknown part of an action: its whole content, or these fields of its request. */
+/** The unknown part of an action: its whole content, or only these fields of its request. */
 export type UnknownContent = 'all' | readonly string[];
 
 /**
- * The rules with only those conditions that can be evaluated without data that only a server has: members of
- * condition sets, running totals, and the content of an action that the server builds. An ALLOW rule loses conditions
- * on such data, and a DENY rule with such a condition is left out.
+ * Reduces rules to the conditions that can be evaluated without data that only a server has: members of condition
+ * sets, running totals, and the content of an action that the server builds. Conditions on such data are removed from
+ * ALLOW rules, and DENY rules with such a condition are left out.
  *
  * INVARIANT: the returned rules allow every action that the given rules allow, whatever the unknown data are.
  */
@@ -36,14 +36,14 @@ function isJudgedIn(
   { field_source: source, field, operator }: ConditionInput,
   unknown: UnknownContent,
 ): boolean {
-  // In an ALLOW rule, a field can only be in a condition set if it is present.
+  // In an ALLOW rule, the condition remains: a field can only be in a condition set if it is present.
   if (operator === 'in_condition_set' && action === 'DENY') return false;
   if (source === 'system') return true;
   if (unknown === 'all' || source === 'reference') return false;
   return source !== 'action_request_body' || !unknown.includes(field);
 }
 
-/** A policy whose owner has agreed to its content. */
+/** A policy whose content its owner has signed. */
 export interface AgreedPolicy {
   /** JSON of the `PolicyContent`. */
   readonly content: string;

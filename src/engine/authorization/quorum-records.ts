@@ -22,27 +22,27 @@ interface QuorumMembers {
   readonly userIds: readonly string[];
   readonly quorums: readonly string[];
   /**
-   * If set, users count by the keys that the key store vouches for. Otherwise they count by the keys that the caller
-   * names.
+   * If set, users count by the keys that the key store vouches for. If not, they count by the keys that the caller
+   * lists in `userKeys`.
    */
   readonly users?: PinnedUsers | undefined;
 }
 
-/** A key quorum before its first change. Its digest is its reference, which is unique. */
+/** A key quorum as it was created. Its digest is its reference and identifies it. */
 export interface QuorumBase extends QuorumMembers {
   readonly appId: string;
   readonly id: string;
 }
 
-/** A change of a key quorum, with the records that identify the members before it. */
+/** A change of a key quorum, with the data needed to determine its members before the change. */
 export interface QuorumChange {
   readonly evidence: Evidence;
   /** The keys of members who are users, at the time of the change. */
   readonly userKeys: UserKeys;
   readonly vouchers?: readonly Voucher[] | undefined;
-  /** For users after the change: their ids in the app's login. Users who were members before keep their ids. */
+  /** For users after the change: their user ids in the app's login. Users who were members before keep their ids. */
   readonly subjects?: PinnedUsers['subjects'] | undefined;
-  /** The nested key quorums before and after the change, as of that time. */
+  /** The nested key quorums before and after the change, as they were at that time. */
   readonly quorums: readonly QuorumRecord[];
 }
 
@@ -53,7 +53,7 @@ export type UserKeys = Readonly<Record<string, readonly string[]>>;
 export interface QuorumRecord {
   readonly base: QuorumBase;
   readonly changes: readonly QuorumChange[];
-  /** The seal of the key store over the digest of the changes. Without it, a key quorum with changes does not count. */
+  /** The key store's seal over the digest of the changes. A key quorum with changes but without a seal is ignored. */
   readonly seal?: SentSeal | undefined;
 }
 
@@ -64,27 +64,28 @@ export interface SentSeal {
   readonly masterKeyId: string;
 }
 
-/** SHA-256 of the canonical JSON, hex. */
+/** Returns the reference of a key quorum: SHA-256 of its canonical JSON, hex. */
 export function quorumReference(base: QuorumBase): string {
   const { appId, id, threshold, publicKeys, userIds, quorums, users } = base;
   const pinned = users === undefined ? {} : { users };
   return hash('sha256', canonicalJson({ appId, id, threshold, publicKeys, userIds, quorums, ...pinned }));
 }
 
-/** The base of the key quorum that is created for an owner given as a public key. */
+/** Returns the base of the key quorum that is created for an owner given as a public key. */
 export function baseOfKey(appId: string, id: string, publicKey: string): QuorumBase {
   return { appId, id, threshold: 1, publicKeys: [publicKey], userIds: [], quorums: [] };
 }
 
-/** The base of the key quorum that is created for an owner who is a user. */
+/** Returns the base of the key quorum that is created for an owner who is a user. */
 export function baseOfUser(appId: string, id: string, userId: string, users: PinnedUsers): QuorumBase {
   return { appId, id, threshold: 1, publicKeys: [], userIds: [userId], quorums: [], users };
 }
 
 /**
- * The reference of the key quorum for an owner that a signed body gives as a public key or a user.
+ * Returns the reference of the key quorum for an owner that a signed body gives as a public key or a user.
  *
- * NOTE: the server chooses among the key quorums with this single member.
+ * NOTE: several key quorums may have this single member. The server chooses among them by the records that it
+ * presents.
  */
 function referenceOfOwner(
   records: readonly QuorumRecord[],
@@ -109,7 +110,7 @@ function byReference(records: readonly QuorumRecord[]): QuorumsByReference {
 }
 
 /**
- * The reference of the key quorum with the id in a signed body.
+ * Returns the reference of the key quorum whose id is in a signed body.
  *
  * NOTE: the id is signed, but the server chooses the content of the key quorum.
  */
@@ -121,29 +122,32 @@ export function referenceOfId(records: readonly QuorumRecord[], id: string): str
   return quorumReference(record.base);
 }
 
-/** Key quorums nest one level deep. Deeper levels do not count. */
+/** Key quorums nest one level deep. Members below that are ignored. */
 const MAX_DEPTH = 2;
 
 interface Surroundings {
   readonly records: QuorumsByReference;
   readonly userKeys: UserKeys;
   readonly vouchers: readonly Voucher[];
-  /** Undefined if the caller has not presented the voucher key. Pinned users then do not count. */
+  /** Undefined if the caller has not presented the voucher key. Users with pins are then ignored. */
   readonly readVoucher: ReadVoucher | undefined;
-  /** The time for expiring users' keys, Unix ms. Undefined for a change that the key store has already verified. */
+  /**
+   * The time at which expired user keys are excluded, Unix ms. Undefined for a change that the key store has already
+   * verified.
+   */
   readonly nowMs: number | undefined;
-  /** The number of key quorums around this one. */
+  /** The number of key quorums that contain this one. */
   readonly depth: number;
 }
 
-/** The parameters needed to follow the changes of a key quorum. */
+/** The context needed to follow the changes of a key quorum. */
 type Followed = Pick<Surroundings, 'readVoucher' | 'depth'>;
 
-/** A key quorum after all its changes, in the form in which signatures are counted. */
+/** Returns a key quorum after all its changes, in the form in which signatures are counted. */
 async function currentQuorum(reference: string, around: Surroundings): Promise<Quorum> {
   const record = around.depth < MAX_DEPTH ? around.records.get(reference) : undefined;
-  // INVARIANT: a key quorum without a record has no members. It is never satisfied, and keeps its place among the
-  // members.
+  // INVARIANT: a key quorum without a record has no members. It is never satisfied, but still counts as a member of
+  // the key quorum that contains it.
   return withMembers(reference, record && (await currentMembers(record, around)), around);
 }
 
@@ -155,7 +159,7 @@ async function withMembers(
   const { threshold = null, publicKeys = [], userIds = [], quorums = [], users } = members ?? {};
   return {
     id: reference,
-    // The number of members equals the number of their ids; see below.
+    // "All members" means as many as there are distinct ids. Duplicates are removed below.
     threshold: threshold ?? [publicKeys, userIds, quorums].reduce((sum, each) => sum + new Set(each).size, 0),
     publicKeys,
     users: userIds.map((userId) =>
@@ -174,7 +178,7 @@ function subjectOf({ subjects }: PinnedUsers, userId: string): string | undefine
   return Object.hasOwn(subjects, userId) ? subjects[userId] : undefined;
 }
 
-/** The keys of a pinned user that the key store vouches for. */
+/** Returns the keys of a pinned user that the key store vouches for. */
 function vouchedKeys(
   users: PinnedUsers,
   userId: string,
@@ -189,12 +193,12 @@ function vouchedKeys(
   });
 }
 
-/** The members after the changes of a record, by the digest of these changes. */
+/** Caches the members after the changes of a record, by the digest of these changes. */
 const followed = new LRUCache<string, QuorumMembers>({ max: 1_000 });
 
 /**
- * Digests in hex, one for each change: each covers the key quorum before its first change and all changes up to this
- * one. So a digest identifies the changes, their order, and the evidence for them.
+ * Returns one digest (hex) per change. It covers the base of the key quorum and all changes up to this one, so it
+ * identifies the changes, their order, and the evidence for them.
  */
 export function changeDigests({ base, changes }: Pick<QuorumRecord, 'base' | 'changes'>): string[] {
   const digests: string[] = [];
@@ -223,7 +227,7 @@ interface ChangeOfRecord {
   readonly around: Followed;
 }
 
-/** The members after a change, which the members before it have signed. */
+/** Returns the members after a change, and requires that the members before it have signed the change. */
 async function membersAfter(
   members: QuorumMembers,
   { record, change, around }: ChangeOfRecord,
@@ -251,7 +255,7 @@ async function membersAfter(
 }
 
 /**
- * The pins after a change. Members who stay keep their pins.
+ * Returns the pins after a change. Members who stay keep their pins.
  *
  * NOTE: the server chooses the login account of a new member.
  */
@@ -268,7 +272,10 @@ function pinnedAfter(
   return { voucher, subjects: Object.fromEntries(kept) };
 }
 
-/** Replaces the brand in a user id by the neutral word, because a client signs with its own brand. */
+/**
+ * Replaces the brand in a user id by the neutral word `service`, because a client signs ids that contain its own
+ * brand.
+ */
 function neutralUserId(id: string): string {
   return id.replace(/^did:[a-z0-9]+:/, 'did:service:');
 }
@@ -283,7 +290,7 @@ function texts(value: unknown): readonly string[] | undefined {
 export interface KnownQuorums {
   /** The required key quorums, and the key quorums nested in them. */
   readonly quorums: readonly QuorumRecord[];
-  /** Keys of members who are unpinned users, according to the caller. They cannot be verified. */
+  /** Keys of members who are users without pins, according to the caller. They cannot be verified. */
   readonly userKeys: UserKeys;
   /** The vouchers for the keys of members who are pinned users. */
   readonly vouching?: { readonly key: StoredVoucherKey; readonly vouchers: readonly Voucher[] } | undefined;
@@ -295,7 +302,7 @@ export interface ReadQuorums extends KnownQuorums {
 }
 
 /**
- * Requires that one of these key quorums has signed. Returns the index of the first one that has.
+ * Requires that one of the parties' key quorums has signed. Returns the index of the first party that has.
  *
  * @throws UnauthorizedUseError
  */
@@ -306,7 +313,7 @@ export async function requireQuorumSignature(
 ): Promise<number> {
   const vouchers = vouching?.vouchers ?? [];
   const records = byReference(quorums);
-  // Tries them one by one, because the owner is first and has usually signed.
+  // Tries the parties one by one. The owner is first and has usually signed.
   for (const [place, reference] of parties.entries()) {
     if (!records.has(reference)) continue;
     const around = { records, userKeys, vouchers, readVoucher, nowMs, depth: 0 };
@@ -315,7 +322,9 @@ export async function requireQuorumSignature(
   throw new UnauthorizedUseError('the request lacks signatures that allow this');
 }
 
-/** The owner after a signed change. The change names one by `owner` or `owner_id`, or leaves the owner as it is. */
+/**
+ * Returns the owner after a signed change. The change sets the owner by `owner` or `owner_id`, or leaves it as it is.
+ */
 export function ownerAfter(
   { owner, owner_id: ownerId }: EvidentRequest['body'],
   before: string | null,
@@ -331,10 +340,10 @@ export function ownerAfter(
 }
 
 /**
- * The digest of the changes of a key quorum, including the change that a request makes now.
+ * Returns the digest of the changes of a key quorum, including the change that a request makes now.
  *
- * NOTE: the caller chooses the content behind ids, and the keys and accounts of users who are not pinned yet. The
- * digest prevents replacing them later.
+ * NOTE: the caller chooses the content behind ids, and the keys and login accounts of users who are not pinned yet.
+ * The digest prevents replacing them later.
  *
  * @throws UnauthorizedUseError unless its members have signed the request and it has not expired.
  */

@@ -9,13 +9,13 @@ export interface Quorum {
   readonly quorums: readonly Quorum[];
 }
 
-/** A user in a quorum, with the user's keys that have not expired. */
+/** A user in a quorum. Expired keys are left out. */
 interface QuorumUser {
   readonly userId: string;
   readonly liveKeys: readonly string[];
 }
 
-/** A user in a quorum, including expired keys, so that a refusal can mention them. */
+/** A user in a quorum, with the expired keys, so that an error can mention them. */
 interface LoadedQuorumUser extends QuorumUser {
   readonly expiredKeys: readonly string[];
   /** JSON of the vouchers for the live keys. */
@@ -24,7 +24,10 @@ interface LoadedQuorumUser extends QuorumUser {
 
 export interface LoadedQuorum extends Quorum {
   readonly displayName: string | null;
-  /** Whether only keys that the key store vouches for count for the user. `liveKeys` then contains no other keys. */
+  /**
+   * Whether only keys that the key store vouches for count for the quorum's users. `liveKeys` then contains no other
+   * keys.
+   */
   readonly isPinned: boolean;
   readonly users: readonly LoadedQuorumUser[];
   readonly quorums: readonly LoadedQuorum[];
@@ -66,17 +69,17 @@ export function countQuorum(quorum: Quorum, verifiedKeys: ReadonlySet<string>): 
   return { count, threshold, missing, satisfied: missing === 0 };
 }
 
-/** The signers of an intent. */
+/** The members who have signed an intent so far. */
 export interface Signers {
   /** Canonical base64 SubjectPublicKeyInfo. */
   readonly publicKeys: readonly string[];
-  /** Maps user ids to the key with which the user signed. */
+  /** Maps each user id to the key with which the user signed. */
   readonly userKeys: ReadonlyMap<string, string>;
 }
 
 /**
- * Counts the members of `quorum` that signed an intent earlier: authorization keys by public key, users by the rule
- * of `countsInAgreement`.
+ * Counts the members of `quorum` that have signed an intent: authorization keys by public key, users by the rule of
+ * `countsInAgreement`.
  */
 export function countAgreement(quorum: LoadedQuorum, { publicKeys, userKeys }: Signers): QuorumCount {
   const users = [...userKeys.keys()].map(signatureOf);
@@ -84,10 +87,10 @@ export function countAgreement(quorum: LoadedQuorum, { publicKeys, userKeys }: S
 }
 
 /**
- * Whether a user's earlier signature of an intent counts in a key quorum.
+ * Returns whether a user's earlier signature of an intent counts in a key quorum.
  *
- * CHOICE: a signature counts even if its key has expired since, because members sign at different times. It does not
- * count if the key store vouches for users' keys, because the key store counts no expired key. The user then signs
+ * CHOICE: a signature counts even if its key has expired since, because members sign at different times. If the key
+ * store vouches for users' keys, it does not count, because the key store ignores expired keys. The user then signs
  * again with another key.
  */
 export function countsInAgreement(
@@ -111,12 +114,12 @@ function withAgreement(quorum: LoadedQuorum, userKeys: Signers['userKeys']): Quo
   };
 }
 
-/** Cannot collide with a public key, because base64 has no colon. */
+/** Stands for a user's signature among public keys. It cannot collide with one, because base64 has no colon. */
 function signatureOf(userId: string): string {
   return `user:${userId}`;
 }
 
-/** The number of distinct members; a nested quorum is one member. */
+/** Counts distinct members. A nested quorum is one member. */
 function countMembers(quorum: Pick<Quorum, 'publicKeys' | 'users' | 'quorums'>): number {
   return (
     new Set(quorum.publicKeys).size +
@@ -126,8 +129,8 @@ function countMembers(quorum: Pick<Quorum, 'publicKeys' | 'users' | 'quorums'>):
 }
 
 /**
- * The smallest number of signatures that could satisfy the quorum. A request with fewer need not be verified. Returns
- * 1 if a key occurs twice, because one signature then counts for several members.
+ * Returns the smallest number of signatures that could satisfy the quorum, so a request with fewer need not be
+ * verified. Returns 1 if a key occurs twice, because one signature then counts for several members.
  */
 export function fewestSignatures(quorum: Quorum): number {
   const keys = quorumKeys(quorum);
@@ -140,7 +143,7 @@ export function fewestSignatures(quorum: Quorum): number {
   return costs.slice(0, thresholdOf(quorum)).reduce((sum, cost) => sum + cost, 0);
 }
 
-/** Every public key whose signature can count, in member order, nested quorums last. */
+/** Returns every public key whose signature can count, in member order, nested quorums last. */
 export function quorumKeys(quorum: Quorum): string[] {
   return [
     ...quorum.publicKeys,
@@ -153,7 +156,7 @@ function thresholdOf(quorum: Quorum): number {
   return Math.max(1, quorum.threshold ?? countMembers(quorum));
 }
 
-/** Expired user keys of the quorum and its nested quorums. */
+/** Returns the expired keys of users in the quorum and in its nested quorums. */
 export function expiredKeys(quorum: LoadedQuorum): string[] {
   return [...quorum.users.flatMap((user) => user.expiredKeys), ...quorum.quorums.flatMap(expiredKeys)];
 }

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { canonicalJson } from '../crypto/encoding.ts';
 import { decodeCanonicalBase64, recoverP256PublicKeys, verifyP256 } from '../crypto/p256.ts';
 
-/** The parts of a request that an authorization signature covers. */
+/** The parts of a request that an authorization signature covers, with every URL that the client may have used. */
 export interface SignedRequest {
   /** Upper case: `POST`, `PUT`, `PATCH`, `DELETE`. */
   readonly method: string;
@@ -14,7 +14,7 @@ export interface SignedRequest {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** The addresses under which a client may have sent a request. */
+/** The addresses at which a client may have sent a request. */
 interface RequestAddress {
   /** Configured public base URLs, with or without a trailing slash. */
   readonly publicBaseUrls: readonly string[];
@@ -25,8 +25,9 @@ interface RequestAddress {
 }
 
 /**
- * The absolute URLs that a correct client may have signed: the path as sent under the request's own origin, then
- * under each public base URL, then the same with the decoded target. Without trailing slashes or duplicates.
+ * Returns the absolute URLs that a correct client may have signed: the path as sent under the request's own origin,
+ * then under each public base URL, then the same URLs with the target decoded. Trailing slashes and duplicates are
+ * removed.
  *
  * CHOICE: clients sign the URL as they write it, before or after their HTTP library encodes it. Both count.
  */
@@ -39,11 +40,11 @@ export function candidateUrls({ publicBaseUrls, origin, target }: RequestAddress
   ];
 }
 
-// # % & + / = ?
+// The encoded characters # % & + / = ?
 const ENCODED_DELIMITER = /%(?=2[356BbFf]|3[DdFf])/g;
 
 /**
- * Decodes percent-encoding. Undefined if nothing is encoded, or if the encoding is malformed.
+ * Decodes percent-encoding. Returns undefined if nothing is encoded, or if the encoding is malformed.
  *
  * INVARIANT: encoded delimiters stay as they are, so a signature never counts for a request to another resource.
  */
@@ -57,14 +58,14 @@ function decodedTarget(target: string): string | undefined {
 }
 
 /**
- * Every text that a correct client could have signed for this request, most likely first. Published clients encode an
- * empty body in three ways: `""`, no `body` member, and `{}`.
+ * Returns every payload that a correct client could have signed for this request, most likely first:
+ * `{"body":…,"headers":{…},"method":…,"url":…,"version":1}`. Published clients encode an empty body in three ways:
+ * `""`, no `body` member, and `{}`.
  *
- * @throws NotCanonicalizableError when the body has no canonical form.
+ * @throws NotCanonicalizableError if the body has no canonical form.
  */
-// {"body":…,"headers":{…},"method":…,"url":…,"version":1}
 export function canonicalPayloadTexts({ method, urls, body, headers }: SignedRequest): string[] {
-  // The body is written only once, however many URLs there are, because `body` sorts before every other member.
+  // The body is serialized only once, however many URLs there are, because `body` sorts before every other member.
   const bodies = bodyVariants(body).map(({ body: variant }) =>
     variant === undefined ? '{' : `{"body":${canonicalJson(variant)},`,
   );
@@ -74,7 +75,7 @@ export function canonicalPayloadTexts({ method, urls, body, headers }: SignedReq
   });
 }
 
-/** `canonicalPayloadTexts` as the UTF-8 bytes that are hashed and signed. */
+/** Returns `canonicalPayloadTexts` as the UTF-8 bytes that are hashed and signed. */
 export function canonicalPayloads(request: SignedRequest): Uint8Array[] {
   const encoder = new TextEncoder();
   return canonicalPayloadTexts(request).map((text) => encoder.encode(text));
@@ -93,7 +94,7 @@ function withoutSlash(url: string): string {
   return url.endsWith('/') ? url.slice(0, -1) : url;
 }
 
-/** The header contains more signatures than the server verifies. */
+/** Thrown when the header contains more signatures than the server verifies. */
 export class TooManySignaturesError extends Error {
   constructor(count: number) {
     super(`expected at most ${MAX_SIGNATURES} signatures, got ${count}`);
@@ -101,22 +102,22 @@ export class TooManySignaturesError extends Error {
   }
 }
 
-// CHOICE: the specification states no limit. A header of 16 KiB, the maximum that servers accept, fits about 170
-// signatures.
+// CHOICE: the specification states no limit. A header of 16 KiB, the maximum that servers accept, has room for about
+// 170 signatures.
 export const MAX_SIGNATURES = 100;
 
 // Costs are counted in verifications of a short payload, which take about 0.15 ms of CPU time.
 const RECOVERY_COST = 6;
 // Hashing this many bytes takes as long as one verification.
 const BYTES_PER_VERIFICATION = 128 * 1024;
-// The caller has parsed and written a payload, which takes much longer than to hash it.
+// Parsing and serializing a payload takes much longer than hashing it.
 const BYTES_WRITTEN_PER_VERIFICATION = 8 * 1024;
 
-/** The outcome of verifying the signatures of one request. */
+/** The result of verifying the signatures of one request. */
 export interface VerifiedSignatures {
-  /** Public keys under which a signature verified. */
+  /** Public keys for which a signature is valid. */
   readonly keys: ReadonlySet<string>;
-  /** For each signature, the key under which it verified. */
+  /** For each signature, the key for which it is valid. */
   readonly keyOfSignature: readonly (string | undefined)[];
   /** Indices of the payloads that the verified signatures cover. */
   readonly payloadIndices: ReadonlySet<number>;
@@ -147,17 +148,17 @@ interface Search {
 
 /**
  * Finds the key behind each signature. All signatures of one request usually cover the same payload, so the payload
- * of the first verified signature is tried first for the others.
+ * of the first valid signature is tried first for the others.
  *
- * Yields the cost of writing the payloads, then the cost of each signature, in verifications, so that the caller can
- * let other work run. Never throws: a malformed signature verifies under no key.
+ * A generator that yields the cost of serializing the payloads and then the cost of each signature, counted in
+ * verifications, so that the caller can let other work run. Never throws: for a malformed signature, no key is found.
  *
  * INVARIANT: the cost of a signature does not depend on the number of keys. Each payload is hashed once, and once
- * more for a key that is found.
+ * more for each key that is found.
  *
- * @param search `signatures`: base64 of DER or of the 64 bytes `r || s`. `payloads`: the candidates of
+ * @param search `signatures`: base64 of DER or of the 64 bytes `r || s`. `payloads`: the result of
  * `canonicalPayloads`. `keys`: canonical SubjectPublicKeyInfo, most likely first. `isEnough`: called after each
- * signature; true ends the search.
+ * signature; returning true ends the search.
  */
 export function* verifySignatures(search: Search): Generator<number, VerifiedSignatures> {
   const { signatures, payloads, isEnough = () => false } = search;
@@ -200,15 +201,13 @@ interface Candidates {
   /** Indices of `payloads`, most likely first. */
   readonly order: readonly number[];
   readonly keys: ReadonlySet<string>;
-  /** Those of `keys` that have signed. */
+  /** The subset of `keys` that has signed. */
   readonly verified: ReadonlySet<string>;
   /** The digests of payloads that were already hashed. */
   readonly digests: Map<Uint8Array, Uint8Array>;
 }
 
-/**
- * Tries the likely keys while that costs less than recovering the keys from the signature. After that, recovers them.
- */
+/** Tries likely keys as long as that is cheaper than recovering the keys from the signature, and then recovers them. */
 function findKey(signature: Uint8Array, candidates: Candidates): { found: Found | undefined; cost: number } {
   let cost = 0;
   for (const [payload, key] of pairs(candidates)) {
@@ -244,7 +243,7 @@ function recoverKey(
 function* pairs({ order, keys, verified }: Candidates): Generator<[number, string]> {
   for (const payload of order) {
     for (const key of keys) if (!verified.has(key)) yield [payload, key];
-    // Keys that already signed come last, because another signature by them would not add to the count.
+    // Keys that have already signed come last, because another signature by them would not add to the count.
     for (const key of verified) yield [payload, key];
   }
 }

@@ -3,14 +3,14 @@ import { inSlices } from '../in-slices.ts';
 import { countQuorum, type Quorum, quorumKeys } from './quorum.ts';
 import { verifySignatures } from './request-signatures.ts';
 
-/** The signatures that authorized a request, with the canonical payloads that they cover. */
+/** The signatures that authorize a request, with the canonical payloads that they cover. */
 export interface Evidence {
-  /** One entry for a direct request, or one for each signature of an intent. */
+  /** One entry for a direct request, or one per signature of an intent. */
   readonly requests: readonly SignedPayload[];
 }
 
 export interface SignedPayload {
-  /** The text of `canonicalPayloadTexts` that was signed. */
+  /** The payload that was signed, as `canonicalPayloadTexts` writes it. */
   readonly payload: string;
   /** Base64. */
   readonly signatures: readonly string[];
@@ -23,11 +23,11 @@ export interface EvidentRequest {
   readonly body: Readonly<Record<string, unknown>>;
   /** The value of the header `…-app-id`. */
   readonly appId: string;
-  /** Unix ms; undefined when the payload contains none. */
+  /** Unix ms; undefined if the payload contains no expiry. */
   readonly expiryMs: number | undefined;
 }
 
-/** The evidence does not authorize the use for which it is presented. */
+/** Thrown when the evidence does not authorize the requested use of a key or the requested change. */
 export class UnauthorizedUseError extends Error {
   constructor(message: string) {
     super(message);
@@ -35,14 +35,14 @@ export class UnauthorizedUseError extends Error {
   }
 }
 
-/** The maximum number of distinct signed requests. It is larger than the number of members of an intent. */
+/** The maximum number of distinct signed requests. An intent has fewer members. */
 const MAX_REQUESTS = 200;
-/** As many signatures as a key quorum has members. */
+/** The maximum number of signatures: as many as a key quorum can have members. */
 const MAX_SIGNATURES = 600;
 
 /**
- * The request of the evidence. All payloads must be of the same request; their origins may differ, because a server
- * can have several names.
+ * Reads the request from the evidence. All payloads must be of the same request, except that their origins may
+ * differ, because a server can have several names.
  *
  * NOTE: this verifies no signature. The caller counts signatures with `isSignedBy`.
  */
@@ -65,12 +65,13 @@ export function readEvidence({ requests }: Evidence): EvidentRequest {
   return request;
 }
 
-/** CHOICE: how long a request may wait for its signature after its expiry. */
+/** CHOICE: the time after its expiry during which a request may still be signed. */
 const GRACE_MS = 60_000;
 
 /**
- * The time at which a policy is evaluated. It is the time at which the caller evaluated it, so that both get the same
- * result at the end of a period. It is limited to the past, and to the time that a request may wait.
+ * Returns the time at which the signer evaluates a policy. It is the time at which the caller evaluated it, so that
+ * both get the same result at the end of a period. A time in the future, or longer ago than a request may wait, is
+ * clamped.
  */
 export function judgedAt(saidMs: number | undefined, nowMs: number): number {
   return typeof saidMs === 'number' ? Math.min(nowMs, Math.max(saidMs, nowMs - GRACE_MS)) : nowMs;
@@ -86,19 +87,19 @@ export function requireOccasion(
   occasion: { readonly appId: string; readonly nowMs: number },
 ): void {
   if (appId !== occasion.appId) throw new UnauthorizedUseError('the request was signed for a different app');
-  // A header that is not a number gives NaN, for which this comparison is false.
+  // If the header is not a number, `expiryMs` is NaN and this comparison is false.
   if (expiryMs !== undefined && !(expiryMs + GRACE_MS >= occasion.nowMs)) {
     throw new UnauthorizedUseError('the signed request has expired');
   }
 }
 
-// The public keys that last signed for a key quorum. They are tried first, because a wrong key costs as much to try
-// as the right one, and the same keys usually sign again.
+// The public keys that last signed for a key quorum. They are tried first, because trying a wrong key costs as much as
+// trying the right one, and the same keys usually sign again.
 const recentSigners = new LRUCache<string, ReadonlySet<string>>({ max: 10_000 });
 
 /**
- * Whether the evidence has enough valid signatures of the quorum's members. Signatures beyond the threshold are not
- * verified. Other work can run in between.
+ * Returns whether the evidence has enough valid signatures of the quorum's members. Signatures beyond the threshold
+ * are not verified. Other work can run between two verifications.
  *
  * INVARIANT: earlier signers only determine the order in which keys are tried.
  */
@@ -139,8 +140,7 @@ function readPayload(payload: string): EvidentRequest {
 }
 
 /**
- * The path of a URL with unencoded letters and digits, regardless of how the client has encoded them (RFC 3986
- * §6.2.2.2).
+ * Returns the path of a URL with letters and digits decoded, however the client has encoded them (RFC 3986 §6.2.2.2).
  */
 function plainPath(url: string): string {
   return new URL(url).pathname.replace(/%[0-9a-f]{2}/gi, (encoded) => {

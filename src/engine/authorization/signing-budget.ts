@@ -3,7 +3,7 @@ import { canonicalJson } from '../crypto/encoding.ts';
 import type { SpendingTask } from './requested/built-part.ts';
 
 // Limits the number of transactions that a key store signs for one request. A request leaves fields open, such as the
-// nonce or the blockhash. Without a limit, one request could be signed for any number of transactions.
+// nonce or the blockhash. Without a limit, one signed request would authorize any number of transactions.
 
 /** One signature for a signed request. */
 export interface Spending extends SpendingTask {
@@ -16,7 +16,7 @@ export interface Spending extends SpendingTask {
   readonly expiryMs: number | undefined;
 }
 
-/** The request has reached its limit, or the memory for requests is full. */
+/** Thrown when the request has reached its limit, or when no more requests can be stored. */
 export class SigningBudgetError extends Error {
   constructor(message: string) {
     super(message);
@@ -29,18 +29,18 @@ export interface SigningBudgetOptions {
   readonly most: number;
   /** The maximum number of slots that are kept, for all requests together. Default: 100,000. */
   readonly room?: number;
-  /** The results of `spend` before a restart, in order. */
+  /** The records of `spend` before a restart, in order. */
   readonly recorded?: Iterable<RecordedRequest>;
 }
 
 /**
- * A stored request. The last record with a digest counts. It contains only digests and amounts. `slots` has an entry
- * per slot: its name, whether it counts for this request, and the highest fee that was signed for it (wei, or null).
- * A record without slots removes the request.
+ * A stored request. The latest record with a digest replaces earlier ones. It contains only digests and amounts.
+ * `slots` has an entry per slot: its name, whether it counts for this request, and the highest fee that was signed
+ * for it (wei, or null). A record without slots removes the request.
  */
 export interface RecordedRequest {
   readonly digest: string;
-  /** Unix ms; null without an expiry. */
+  /** Unix ms; null if the request has no expiry. */
   readonly untilMs: number | null;
   readonly atOnce: number;
   readonly slots: readonly (readonly [name: string, isHeld: boolean, fee: string | null])[];
@@ -55,32 +55,34 @@ export interface SigningJournal {
 }
 
 /**
- * CHOICE: the requests of 20 minutes, the longest expiry that production servers accept, at 80 requests per second.
- * They take about 85 MB.
+ * CHOICE: enough for 80 requests per second with an expiry of 20 minutes, the longest that production servers accept.
+ * This many slots take about 85 MB.
  */
 const ROOM = 100_000;
 
-/** CHOICE: a request that loses its nonce to other requests more often than this is no longer signed. */
+/** CHOICE: a request that has lost its nonce to other requests more often than this is no longer signed. */
 const MAX_LOST = 20;
 
 /** CHOICE: when full, requests that expire more than a day from now are evicted first. */
 const LONG_MS = 24 * 3_600_000;
 
-/** As long as an expired request may be signed, and one minute more for differences of clocks. */
+/**
+ * How long an expired request is kept: as long as it may still be signed, and one minute more for clock differences.
+ */
 const KEPT_MS = 2 * 60_000;
 
 /** The sweep interval, normally and when full. */
 const [SWEEP_MS, FULL_SWEEP_MS] = [10_000, 1_000];
 
 /**
- * CHOICE: the maximum number of requests that are searched for one that can take over a nonce. A host has fewer
+ * CHOICE: the maximum number of requests that are examined to find one that can take over a nonce. A host has fewer
  * servers.
  */
 const MAX_SEARCHED = 100;
 
 const NO_ROOM = 'the signer remembers as many requests as it has room for; try again later';
 
-/** A signed request. */
+/** A signed request and the slots that it occupies. */
 interface Entry {
   readonly digest: string;
   readonly untilMs: number;
@@ -104,9 +106,9 @@ interface Slot {
 export function createSigningBudget({ most, room = ROOM, recorded = [] }: SigningBudgetOptions) {
   const entries = new Map<string, Entry>();
   const slots = new Map<string, Slot>();
-  /** The number of slots of all requests, including slots that now count for other requests. */
+  /** The number of slots of all requests. It includes slots that now count for other requests. */
   let remembered = 0;
-  /** Requests that had more than a day left when they were last seen, oldest first; starts at `next`. */
+  /** Requests that had more than a day left when they were last examined, oldest first. Starts at `next`. */
   let lasting: Entry[] = [];
   let next = 0;
   let sweptMs = Number.NEGATIVE_INFINITY;
@@ -123,7 +125,7 @@ export function createSigningBudget({ most, room = ROOM, recorded = [] }: Signin
 
   function sweep(nowMs: number): void {
     const sinceMs = nowMs - sweptMs;
-    // After a clock was set back, the interval starts again.
+    // If the clock was set back, the interval starts again.
     if (sinceMs >= 0 && sinceMs < (remembered < room ? SWEEP_MS : FULL_SWEEP_MS)) return;
     sweptMs = nowMs;
     lasting = [];
@@ -135,8 +137,8 @@ export function createSigningBudget({ most, room = ROOM, recorded = [] }: Signin
   }
 
   /**
-   * The request to evict when full; undefined if none may be evicted. The cost does not grow with the number of
-   * requests.
+   * Returns the request to evict when full, or undefined if none may be evicted. The cost does not grow with the
+   * number of requests.
    *
    * INVARIANT: a request that expires within a day is never evicted before it has expired.
    */
@@ -180,9 +182,9 @@ export function createSigningBudget({ most, room = ROOM, recorded = [] }: Signin
    * Counts a signature for its request, unless the request was signed for the same slot before. A slot is a nonce, or
    * the whole transaction on chains without nonces.
    * - The chain accepts only one transaction per slot. So of all requests that were signed for a slot, it counts for
-   *   only one.
+   * only one.
    * - A request that loses a nonce to another request of the same party can therefore be signed for the next nonce.
-   * - A nonce that is signed for several roles counts for each role: an approval makes no room for another payment.
+   * - A nonce that is signed for several roles counts once per role, so an approval never allows a second payment.
    *
    * INVARIANT: the requests together cannot take effect more often than they may in total. Each slot counts for one
    * request that was signed for it, and no request has more slots than its maximum.
@@ -190,7 +192,7 @@ export function createSigningBudget({ most, room = ROOM, recorded = [] }: Signin
    * INVARIANT: a request that was removed because it expired cannot start again from zero, however late the call
    * comes.
    *
-   * @returns all changes.
+   * @returns the changed records, for the journal.
    * @throws SigningBudgetError, and then nothing is counted.
    */
   function spend(spending: Spending, nowMs: number): RecordedRequest[] {

@@ -70,7 +70,7 @@ function tagOf(secret: Uint8Array, content: string): Buffer {
 }
 
 /**
- * The user's id in an app's login, from a claim of its token; undefined for an unusable value.
+ * Returns the user's id in an app's login, from a claim of its token, or undefined for an unusable value.
  *
  * CHOICE: a number counts as its digits if JSON represents it exactly. Larger numbers can collide, and one user could
  * pass for another.

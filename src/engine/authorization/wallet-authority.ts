@@ -165,7 +165,7 @@ export async function requireAuthorizedTask(
   return { addresses: [...addresses, address], spending };
 }
 
-/** The pinned policy, after checking that its owner agreed to its content. */
+/** Returns the pinned policy, after checking that its owner agreed to its content. */
 async function openPinned(
   { policies = [] }: AuthorizedUse,
   { id, seal }: PolicyPin,
@@ -179,7 +179,7 @@ async function openPinned(
   throw new UnauthorizedUseError(`expected the policy \`${id}\` as its owner has agreed to it`);
 }
 
-/** The authority after a request that changes who may use a wallet. The owner has signed the request. */
+/** Returns the authority after a request that changes who may use a wallet. The owner has signed the request. */
 export async function changedAuthority(
   use: AuthorizedUse & ReadQuorums,
   occasion: UseOccasion,
@@ -207,7 +207,7 @@ export async function changedAuthority(
 }
 
 /**
- * The pinned policies after a change.
+ * Returns the pinned policies after a change.
  *
  * NOTE: the ids are signed, but the server chooses the secret of a policy that was not pinned before.
  */
@@ -219,7 +219,10 @@ function changedPolicies(
   return ifPinned(policiesAfter(before, body, (id) => pins?.named.find((pin) => pin.id === id) ?? null));
 }
 
-/** Whether the request attaches automations. Deposits to the wallet's own address are also converted by automations. */
+/**
+ * Returns whether the request attaches automations. Deposits to the wallet's own address are also converted by
+ * automations.
+ */
 function attachesAutomations({ method, body }: EvidentRequest, rest: string): boolean {
   if (method !== 'POST') return false;
   const { deposit_address_strategy: strategy = 'dedicated' } = body;
@@ -233,7 +236,7 @@ export const automatingPaths: Readonly<Record<string, (strategy: unknown) => boo
 };
 
 /**
- * The part of the request's path after the wallet.
+ * Returns the part of the request's path after the wallet.
  *
  * NOTE: only the server knows the external ids of wallets. An owner who signs one lets the server choose among the
  * owner's wallets.

@@ -15,7 +15,7 @@ const HARDENED = 0x80000000;
 const MAX_DEPTH = 255;
 
 /**
- * The child indexes of a path such as `m/44'/60'/0'/0/0`; hardened indexes have bit 31 set (BIP-32).
+ * Returns the child indexes of a path such as `m/44'/60'/0'/0/0`; hardened indexes have bit 31 set (BIP-32).
  *
  * @throws InvalidHdPathError
  */

@@ -16,7 +16,7 @@ export class InvalidMnemonicError extends Error {
 const BITS_OF_WORD = 11;
 
 /**
- * The English phrase of 16, 20, 24, 28 or 32 bytes of entropy, words joined by one space (BIP-39).
+ * Returns the English phrase of 16, 20, 24, 28 or 32 bytes of entropy, words joined by one space (BIP-39).
  *
  * NOTE: this is not the library's function, because that one checks its whole word list at each call, which takes
  * longer than a signature.
@@ -42,7 +42,7 @@ export function entropyToMnemonic(entropy: Uint8Array): string {
 }
 
 /**
- * The entropy of an English phrase; white space is normalized.
+ * Returns the entropy of an English phrase; white space is normalized.
  *
  * @throws InvalidMnemonicError
  */
@@ -55,8 +55,8 @@ export function mnemonicToEntropy(mnemonic: string): Uint8Array {
 }
 
 /**
- * The 64-byte seed of a phrase: PBKDF2-HMAC-SHA512, 2048 rounds, salt "mnemonic" || passphrase (BIP-39), computed off
- * the event loop.
+ * Returns the 64-byte seed of a phrase: PBKDF2-HMAC-SHA512, 2048 rounds, salt "mnemonic" || passphrase (BIP-39),
+ * computed off the event loop.
  *
  * @throws InvalidMnemonicError
  */
@@ -66,7 +66,7 @@ export async function mnemonicToSeed(mnemonic: string, passphrase = ''): Promise
   return stretch(words, passphrase);
 }
 
-/** The BIP-39 seed for `entropy`, without a passphrase. Skips the checksum test of `mnemonicToSeed`. */
+/** Returns the BIP-39 seed for `entropy`, without a passphrase. Skips the checksum test of `mnemonicToSeed`. */
 export function entropyToSeed(entropy: Uint8Array): Promise<Uint8Array> {
   return stretch(entropyToMnemonic(entropy), '');
 }

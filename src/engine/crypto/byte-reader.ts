@@ -24,9 +24,9 @@ export interface ByteReader {
   u64(): bigint;
   /** Little-endian. */
   u128(): bigint;
-  /** The bytes since an earlier offset; a view, not a copy. */
+  /** Returns the bytes since an earlier offset; a view, not a copy. */
   since(offset: number): Uint8Array;
-  /** A view, not a copy. */
+  /** Returns a view, not a copy. */
   bytes(length: number): Uint8Array;
   /** ULEB128 below 2^bits, in its shortest encoding only. With 16 bits this is Solana's compact-u16. */
   uleb128(bits: number): bigint;

@@ -8,7 +8,7 @@ const PKCS8_PREFIX = Uint8Array.from([
 ]);
 const SPKI_PREFIX = Uint8Array.from([0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00]);
 
-/** The 32-byte public key of a 32-byte seed (RFC 8032 section 5.1.5). */
+/** Returns the 32-byte public key of a 32-byte seed (RFC 8032 section 5.1.5). */
 export function ed25519PublicKey(seed: Uint8Array): Uint8Array {
   const spki = createPublicKey(privateKeyOf(seed)).export({ format: 'der', type: 'spki' });
   return new Uint8Array(spki.subarray(SPKI_PREFIX.length));
@@ -19,7 +19,10 @@ export function ed25519Sign(message: Uint8Array, seed: Uint8Array): Uint8Array {
   return new Uint8Array(sign(null, message, privateKeyOf(seed)));
 }
 
-/** Whether `signature` (64 bytes) over `message` verifies under `publicKey` (32 bytes); RFC 8032 section 5.1.7. */
+/**
+ * Returns whether `signature` (64 bytes) over `message` verifies under `publicKey` (32 bytes); RFC 8032 section
+ * 5.1.7.
+ */
 export function ed25519Verify(signature: Uint8Array, message: Uint8Array, publicKey: Uint8Array): boolean {
   if (publicKey.length !== 32 || signature.length !== 64) return false;
   const key = createPublicKey({

@@ -143,8 +143,8 @@ export class NotCanonicalizableError extends Error {
 }
 
 /**
- * The canonical JSON text of `value`: members sorted by UTF-16 code units, numbers in ECMAScript notation, no white
- * space. Members whose value is undefined are omitted, as by `JSON.stringify`. Source: RFC 8785.
+ * Returns the canonical JSON text of `value`: members sorted by UTF-16 code units, numbers in ECMAScript notation, no
+ * white space. Members whose value is undefined are omitted, as by `JSON.stringify`. Source: RFC 8785.
  *
  * @throws NotCanonicalizableError
  */

@@ -59,7 +59,7 @@ export function parseP256PublicKey(text: string): string {
   return encodeP256PublicKey(pointOf(der));
 }
 
-/** The 65 bytes `0x04 || x || y` of a key in the canonical form of `parseP256PublicKey`. */
+/** Returns the 65 bytes `0x04 || x || y` of a key in the canonical form of `parseP256PublicKey`. */
 export function p256PublicKeyPoint(publicKey: string): Uint8Array {
   return new Uint8Array(Buffer.from(publicKey, 'base64').subarray(UNCOMPRESSED_PREFIX.length));
 }
@@ -127,8 +127,8 @@ function keyObjectOf(publicKey: string): KeyObject {
 }
 
 /**
- * The bytes of the only block of a PEM text. RFC 7468 permits other lines around a block (section 2) and whitespace
- * anywhere in its base64 (section 3).
+ * Returns the bytes of the only block of a PEM text. RFC 7468 permits other lines around a block (section 2) and
+ * whitespace anywhere in its base64 (section 3).
  *
  * CHOICE: text with two public keys is refused, although OpenSSL takes the first. A caller who sends two does not
  * know which one becomes the owner.
@@ -254,8 +254,9 @@ function keysOf(a: Point, base: bigint): string[] {
 }
 
 /**
- * One of the points ±scalar·R, for R with this x-coordinate; undefined when the curve has no such point. OpenSSL
- * multiplies: Diffie-Hellman returns the x-coordinate of the product, from which y follows except for its sign.
+ * Returns one of the points ±scalar·R, for R with this x-coordinate, or undefined when the curve has no such point.
+ * OpenSSL multiplies: Diffie-Hellman returns the x-coordinate of the product, from which y follows except for its
+ * sign.
  */
 function multiplyX(x: bigint, scalar: bigint): Point | undefined {
   if (ordinateOf(x) === undefined) return undefined;
@@ -325,7 +326,10 @@ function power(base: bigint, exponent: bigint): bigint {
   return result;
 }
 
-/** The inverse modulo a prime, by the extended Euclidean algorithm. All inputs are public, so the time may vary. */
+/**
+ * Returns the inverse modulo a prime, by the extended Euclidean algorithm. All inputs are public, so the time may
+ * vary.
+ */
 function invert(value: bigint, modulus: bigint): bigint {
   let [previous, current] = [modulus, value];
   let [before, factor] = [0n, 1n];

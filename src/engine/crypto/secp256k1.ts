@@ -29,8 +29,8 @@ function schnorrSignPortable(digest: Uint8Array, secret: Uint8Array): Uint8Array
 }
 
 /**
- * The same signature, made with the operations of an accelerated curve. It is verified before it is returned, as
- * BIP-340 recommends, because a faulty signature can reveal the secret. Source: BIP-340, "Default Signing".
+ * Returns the same signature, made with the operations of an accelerated curve. It is verified before it is returned,
+ * as BIP-340 recommends, because a faulty signature can reveal the secret. Source: BIP-340, "Default Signing".
  *
  * NOTE: hashes are not reduced mod n. The curve refuses a hash that is zero or at least n (probability 2^-128).
  */
@@ -101,7 +101,7 @@ export interface EcBackend {
   /** BIP-340 signature, 64 bytes, without auxiliary randomness. */
   signSchnorr(digest: Uint8Array, secret: Uint8Array): Uint8Array;
   verify(compact: Uint8Array, digest: Uint8Array, publicKey: Uint8Array): boolean;
-  /** The signer's 65-byte public key. Throws when the signature recovers to no key. */
+  /** Returns the signer's 65-byte public key. Throws when the signature recovers to no key. */
   recover(signature: EcdsaSignature, digest: Uint8Array): Uint8Array;
   /** (secret + tweak) mod n as new bytes. Throws when the sum is zero or the tweak is not below n. */
   addToSecret(secret: Uint8Array, tweak: Uint8Array): Uint8Array;

@@ -83,7 +83,8 @@ export function formatWebhookSecret(bytes: Uint8Array): string {
 }
 
 /**
- * The HMAC key of a webhook secret: `whsec_` followed by the base64 of 24 to 64 bytes. The prefix is optional.
+ * Returns the HMAC key of a webhook secret: `whsec_` followed by the base64 of 24 to 64 bytes. The prefix is
+ * optional.
  *
  * @throws InvalidWebhookSecretError
  */

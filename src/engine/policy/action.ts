@@ -86,11 +86,11 @@ export interface PolicyAction {
 /** Facts that are not in the request's bytes. The caller reads them in advance, because the engine does no I/O. */
 export interface PolicyFacts {
   readonly nowMs: number;
-  /** Whether the set contains the value; undefined when the set was deleted. */
+  /** Returns whether the set contains the value, or undefined when the set was deleted. */
   inConditionSet(conditionSetId: string, candidate: SetCandidate): boolean | undefined;
   /**
-   * The recorded sum of the window plus this request's own metric. `unreadable` when that metric cannot be read,
-   * undefined when the aggregation was deleted.
+   * Returns the recorded sum of the window plus this request's own metric. `unreadable` when that metric cannot be
+   * read, undefined when the aggregation was deleted.
    */
   aggregation(aggregationId: string): bigint | 'unreadable' | undefined;
   /**

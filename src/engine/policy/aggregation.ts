@@ -30,8 +30,8 @@ export interface CompiledAggregation {
   /** The conditions of the aggregation. The cost of comparing them bounds the work. */
   readonly compared: readonly CompiledCondition[];
   /**
-   * The amounts that the action would add, one entry per matching unit; empty when the method or the conditions do not
-   * match.
+   * Returns the amounts that the action would add, one entry per matching unit; empty when the method or the
+   * conditions do not match.
    */
   contributions(action: PolicyAction, facts: PolicyFacts): readonly Contribution[];
 }

@@ -18,13 +18,13 @@ export const MAX_COMPARISONS = 250_000;
  */
 const SMALL_UNIT = { bytes: 512, commands: 64 };
 
-/** Whether evaluating the action would take more than `MAX_COMPARISONS`. The order of rules does not matter. */
+/** Returns whether evaluating the action would take more than `MAX_COMPARISONS`. The order of rules does not matter. */
 export function exceedsComparisonLimit(policy: CompiledPolicy, action: PolicyAction, nowMs: number): boolean {
   const conditions = rulesFor(policy, action).flatMap((rule) => rule.conditions);
   return exceedsWork(conditions, action.units, nowMs);
 }
 
-/** Whether comparing the fields of these units takes more than `MAX_COMPARISONS`. */
+/** Returns whether comparing the fields of these units takes more than `MAX_COMPARISONS`. */
 export function exceedsWork(
   conditions: readonly CompiledCondition[],
   units: readonly ActionUnit[],

@@ -101,7 +101,7 @@ function requireOperator(condition: ConditionInput, field: ResolvedField): Opera
 }
 
 /**
- * The field of a condition.
+ * Returns the field of a condition.
  *
  * @throws PolicyFormatError when rules for `method` have no such field.
  */

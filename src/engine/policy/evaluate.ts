@@ -42,7 +42,7 @@ export interface PolicyDecision {
   readonly units: readonly UnitTrace[];
 }
 
-/** The rules that apply to an action. */
+/** Returns the rules that apply to an action. */
 export function rulesFor(
   policy: CompiledPolicy,
   { method, isNamedOnly = false }: PolicyAction,
@@ -172,14 +172,14 @@ export function evaluatePolicy(
 }
 
 /**
- * Whether a policy allows an action. Equals `evaluatePolicy(…).allowed`, but builds no trace and stops as soon as the
- * decision is certain. Never throws either.
+ * Returns whether a policy allows an action. Equals `evaluatePolicy(…).allowed`, but builds no trace and stops as
+ * soon as the decision is certain. Never throws either.
  */
 export function allowsAction(policy: CompiledPolicy, action: PolicyAction, facts: PolicyFacts): boolean {
   return action.units.length > 0 && findDeniedUnit(policy, action, facts) === undefined;
 }
 
-/** The first unit that a policy does not allow. */
+/** Returns the first unit that a policy does not allow. */
 export function findDeniedUnit(
   policy: CompiledPolicy,
   action: PolicyAction,

@@ -24,7 +24,10 @@ const METHODS_BY_CHAIN: Readonly<Record<string, readonly string[]>> = {
   xrpl: ['xrpl_signTransaction'],
 };
 
-/** The rule methods of a chain type. `*` is available on every chain but xrpl (behaviour of the published service). */
+/**
+ * Returns the rule methods of a chain type. `*` is available on every chain but xrpl (behaviour of the published
+ * service).
+ */
 export function ruleMethodsOf(chainType: string): readonly string[] {
   // CHOICE: on chains with only raw_sign, requests are evaluated as signRawMessageBytes.
   const own = METHODS_BY_CHAIN[chainType] ?? ['signRawMessageBytes'];

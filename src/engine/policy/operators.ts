@@ -29,7 +29,7 @@ const EQUALITY: readonly Operator[] = ['eq', 'neq', 'in', 'in_condition_set'];
 export const ORDERING: readonly Operator[] = [...EQUALITY, 'gt', 'gte', 'lt', 'lte'];
 export const TEXT_SEARCH: readonly Operator[] = [...EQUALITY, 'contains', 'starts_with', 'ends_with'];
 
-/** The operators for a kind. A field can restrict them further. */
+/** Returns the operators for a kind. A field can restrict them further. */
 export function operatorsOf(kind: ValueKind): readonly Operator[] {
   return kind === 'number' || kind === 'decimal' ? ORDERING : EQUALITY;
 }
@@ -97,8 +97,8 @@ export function holds(
 const MAX_QUICK_PART = 250;
 
 /**
- * Whether the text contains the part. Takes linear time, because callers choose both. Source: Knuth, Morris and
- * Pratt, 1977.
+ * Returns whether the text contains the part. Takes linear time, because callers choose both. Source: Knuth, Morris
+ * and Pratt, 1977.
  */
 export function containsText(text: string, part: string): boolean {
   if (part.length <= MAX_QUICK_PART) return text.includes(part);
@@ -123,14 +123,14 @@ export function containsText(text: string, part: string): boolean {
 const CHARACTERS_AT_ONCE = 8;
 const READ_WHOLE: ReadonlySet<Operator> = new Set<Operator>(['contains', 'in_condition_set']);
 
-/** The cost of a comparison with this value, in comparisons of short values. */
+/** Returns the cost of a comparison with this value, in comparisons of short values. */
 export function workOfComparison(operator: Operator, observed: string): number {
   return READ_WHOLE.has(operator) ? 1 + Math.floor(observed.length / CHARACTERS_AT_ONCE) : 1;
 }
 
 const NOT_LOOKED_UP: SetCandidate = { exact: [], ignoringCase: [], numbers: [] };
 
-/** The lookup that a condition set needs for an observed value. */
+/** Returns the lookup that a condition set needs for an observed value. */
 export function setCandidate(kind: ValueKind, observed: string): SetCandidate {
   switch (kind) {
     case 'number':
@@ -174,8 +174,8 @@ function hexKey(number: string): string {
 }
 
 /**
- * A key that is equal for notations of a number that differ only in leading zeros or, for decimals, in trailing
- * zeros. INVARIANT: it equals `NUMBER_KEY` of condition set items, in SQL.
+ * Returns a key that is equal for notations of a number that differ only in leading zeros or, for decimals, in
+ * trailing zeros. INVARIANT: it equals `NUMBER_KEY` of condition set items, in SQL.
  */
 export function numberKey(text: string): string {
   if (text.startsWith('.') || text.endsWith('.') || ['', '-', '0x'].includes(text)) return `.${text}`;
@@ -184,7 +184,7 @@ export function numberKey(text: string): string {
   return sign === '' && text.includes('.') ? key.replace(/(?<!0)0+$/, '') : key;
 }
 
-/** A key that is equal for equal candidates. */
+/** Returns a key that is equal for equal candidates. */
 export function setCandidateKey({ exact, ignoringCase, numbers }: SetCandidate): string {
   return JSON.stringify([exact, ignoringCase, numbers]);
 }

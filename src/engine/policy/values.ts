@@ -60,7 +60,7 @@ const SUI_ADDRESS = /^0x[0-9a-fA-F]{1,64}$/;
 const SOLANA_ADDRESS_BYTES = 32;
 const MAX_SOLANA_ADDRESS = 44;
 
-/** Whether the text is `0x` and 40 hex digits. */
+/** Returns whether the text is `0x` and 40 hex digits. */
 export function isEvmAddress(text: string): boolean {
   return EVM_ADDRESS.test(text);
 }
@@ -77,7 +77,7 @@ export function parseDecimal(text: string): Decimal | undefined {
   return { digits: BigInt(whole + fraction), scale: fraction.length };
 }
 
-/** The shortest notation of a decimal: without leading zeros and trailing zeros of the fraction. */
+/** Returns the shortest notation of a decimal: without leading zeros and trailing zeros of the fraction. */
 export function shortestDecimal(text: string): string {
   const [whole = '', fraction = ''] = text.split('.');
   const tail = fraction.replace(/(?<!0)0+$/, '');
@@ -92,7 +92,7 @@ export function compareDecimals(a: Decimal, b: Decimal): number {
   return left < right ? -1 : left > right ? 1 : 0;
 }
 
-/** The size of a type `bytes1` … `bytes32`; undefined for other types. */
+/** Returns the size of a type `bytes1` … `bytes32`, or undefined for other types. */
 export function sizeOfType(type: string): number | undefined {
   const [, size] = /^bytes([0-9]+)$/.exec(type) ?? [];
   return size === undefined ? undefined : Number(size);
@@ -183,7 +183,7 @@ function isSolanaAddress(text: string): boolean {
   }
 }
 
-/** A Tron address in either notation as `41` + 40 lower-case hex digits. */
+/** Returns a Tron address in either notation as `41` + 40 lower-case hex digits. */
 export function parseTronAddress(text: string): string | undefined {
   if (TRON_HEX_ADDRESS.test(text)) return text.toLowerCase();
   if (text.length > MAX_TRON_ADDRESS) return undefined;
@@ -195,7 +195,7 @@ export function parseTronAddress(text: string): string | undefined {
   }
 }
 
-/** The `T…` notation of an address given as `41` + 40 hex digits. */
+/** Returns the `T…` notation of an address given as `41` + 40 hex digits. */
 export function tronAddressText(addressHex: string): string {
   return base58check.encode(hex.decode(addressHex));
 }
@@ -214,8 +214,8 @@ const XRPL_CLASSIC = /^00[0-9a-f]{40}$/;
 const XRPL_EXTENDED = /^(?:0544|0493)([0-9a-f]{40})(?:00){9}$/;
 
 /**
- * The classic spelling (r…) of an address. Undefined for other text, and for an X-address with a tag, because a tag
- * identifies more than an account.
+ * Returns the classic spelling (r…) of an address. Returns undefined for other text, and for an X-address with a tag,
+ * because a tag identifies more than an account.
  */
 function readXrplAddress(text: string): string | undefined {
   const payload = decodeChecked(text);
@@ -224,7 +224,7 @@ function readXrplAddress(text: string): string | undefined {
   return account === undefined ? undefined : encodeChecked(XRPL_CLASSIC_PREFIX + account);
 }
 
-/** The X-addresses without a tag of a classic address. */
+/** Returns the X-addresses without a tag of a classic address. */
 export function xrplXAddresses(classic: string): readonly string[] {
   const account = decodeChecked(classic).slice(XRPL_CLASSIC_PREFIX.length);
   if (account.length !== 2 * XRPL_ACCOUNT_BYTES) return [];
@@ -237,7 +237,7 @@ function encodeChecked(payloadHex: string): string {
   return base58xrp.encode(Uint8Array.of(...payload, ...checksumOf(payload)));
 }
 
-/** The payload as hex; empty for text without a valid checksum. */
+/** Returns the payload as hex; empty for text without a valid checksum. */
 function decodeChecked(text: string): string {
   if (text.length > XRPL_MAX_ADDRESS) return '';
   try {
@@ -261,8 +261,9 @@ const XRPL_STANDARD_CODE = /^0{24}([0-9A-F]{6})0{10}$/;
 const XRPL_NATIVE_CODE = 'XRP';
 
 /**
- * A currency code in the notation of the ledger's codec: three characters if possible, otherwise 40 upper-case hex
- * digits. Undefined for other text, and for the code of the native currency, which no issued amount has.
+ * Returns a currency code in the notation of the ledger's codec: three characters if possible, otherwise 40
+ * upper-case hex digits. Returns undefined for other text, and for the code of the native currency, which no issued
+ * amount has.
  */
 export function readXrplCurrency(text: string): string | undefined {
   if (XRPL_CODE.test(text)) return text === XRPL_NATIVE_CODE ? undefined : text;
@@ -272,7 +273,7 @@ export function readXrplCurrency(text: string): string | undefined {
   return XRPL_CODE.test(code) && code !== XRPL_NATIVE_CODE ? code : upper;
 }
 
-/** The other spelling of a currency whose code has three characters. */
+/** Returns the other spelling of a currency whose code has three characters. */
 export function xrplCurrencyHex(code: string): string | undefined {
   if (!XRPL_CODE.test(code)) return undefined;
   return `${'0'.repeat(24)}${hex.encode(Buffer.from(code, 'latin1')).toUpperCase()}${'0'.repeat(10)}`;

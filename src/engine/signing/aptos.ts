@@ -167,7 +167,7 @@ export const aptosSigner: ChainSigner = {
   signPayload: signMessageEd25519,
 };
 
-/** The account of an ed25519 key that was never rotated: sha3-256(key || 0x00), 32 bytes. */
+/** Returns the account of an ed25519 key that was never rotated: sha3-256(key || 0x00), 32 bytes. */
 export function aptosAccount(publicKey: Uint8Array): Uint8Array {
   return sha3_256(concatBytes(publicKey, SINGLE_ED25519));
 }

@@ -10,7 +10,7 @@ function readBcsLength(reader: ByteReader): number {
   return Number(reader.uleb128(31));
 }
 
-/** The variant index of an enum. */
+/** Returns the variant index of an enum. */
 export function readBcsVariant(reader: ByteReader): number {
   return Number(reader.uleb128(32));
 }

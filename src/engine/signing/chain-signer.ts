@@ -43,12 +43,12 @@ export function hash160(bytes: Uint8Array): Uint8Array {
   return ripemd160(sha256(bytes));
 }
 
-/** The compressed secp256k1 public key, 33 bytes. */
+/** Returns the compressed secp256k1 public key, 33 bytes. */
 export function compressedKey(secret: Uint8Array): Uint8Array {
   return ecBackend.publicKey(secret, true);
 }
 
-/** An ed25519 public key in SLIP-10 format: 00 followed by the key, 66 hex digits. */
+/** Returns an ed25519 public key in SLIP-10 format: 00 followed by the key, 66 hex digits. */
 export function ed25519KeyText(publicKey: Uint8Array): string {
   return `00${bytesToHex(publicKey)}`;
 }
@@ -58,7 +58,7 @@ export function signDigestCompact(secret: Uint8Array, payload: Uint8Array): Uint
   return ecBackend.sign(requireDigest(payload), secret).compact;
 }
 
-/** The 64-byte ed25519 signature over the payload, which is the message itself, not a digest. */
+/** Returns the 64-byte ed25519 signature over the payload, which is the message itself, not a digest. */
 export function signMessageEd25519(secret: Uint8Array, payload: Uint8Array): Uint8Array {
   if (payload.length === 0) throw new InvalidPayloadError('/hash', 'expected at least one byte to sign');
   return ed25519Sign(payload, secret);

@@ -180,7 +180,7 @@ export type KeySource =
   | { readonly seed: Uint8Array };
 
 /**
- * The address and public key of a 32-byte secret.
+ * Returns the address and public key of a 32-byte secret.
  *
  * @throws InvalidPrivateKeyError when the bytes are not a valid secret for the chain's curve.
  */

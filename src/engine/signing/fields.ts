@@ -81,7 +81,7 @@ export function parseEvmAddress(value: string, field: string): `0x${string}` {
 }
 
 /**
- * The bytes of a message given as text or as hex with or without 0x.
+ * Returns the bytes of a message given as text or as hex with or without 0x.
  *
  * @throws InvalidFieldError, also for text with lone surrogates, which UTF-8 cannot encode.
  */

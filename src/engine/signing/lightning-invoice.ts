@@ -125,7 +125,7 @@ function readHint(words: readonly number[] | undefined): RouteHint | undefined {
   return { nodeKey: bytes.slice(0, 33), channelId: bytes.slice(33, 41) };
 }
 
-/** The tagged fields by type. If a type occurs several times, the first field counts. */
+/** Returns the tagged fields by type. If a type occurs several times, the first field counts. */
 function fieldsOf(words: readonly number[]): ReadonlyMap<number, readonly number[]> {
   const fields = new Map<number, readonly number[]>();
   for (let at = 0; at + 3 <= words.length; ) {

@@ -23,26 +23,26 @@ export const sparkSigner: ChainSigner = {
 
 export type SparkNetworkName = 'MAINNET' | 'REGTEST';
 
-/** The address of an identity key (compressed, hex) on a network. */
+/** Returns the address of an identity key (compressed, hex) on a network. */
 export function sparkAddress(publicKeyHex: string, network: SparkNetworkName): string {
   const words = bech32m.toWords(concatBytes(IDENTITY_KEY_FIELD, hexToBytes(publicKeyHex)));
   return bech32m.encode(prefixOf(network), words, false);
 }
 
-/** The identity key (compressed, hex) in a Spark address on the network; undefined for any other text. */
+/** Returns the identity key (compressed, hex) in a Spark address on the network, or undefined for any other text. */
 export function readSparkAddress(text: string, network: SparkNetworkName): string | undefined {
   const bytes = readBech32m(text, prefixOf(network));
   const isAddress = bytes?.length === 35 && bytes[0] === 0x0a && bytes[1] === 0x21;
   return isAddress ? bytesToHex(bytes.subarray(2)) : undefined;
 }
 
-/** Whether `text` is a compressed secp256k1 key in hex. */
+/** Returns whether `text` is a compressed secp256k1 key in hex. */
 export function isIdentityKey(text: string): boolean {
   if (!/^0[23][0-9a-fA-F]{64}$/.test(text)) return false;
   return secp256k1.utils.isValidPublicKey(hexToBytes(text), true);
 }
 
-/** The 32 bytes of a token identifier, as hex; undefined for any other text. */
+/** Returns the 32 bytes of a token identifier, as hex, or undefined for any other text. */
 export function readTokenIdentifier(text: string, network: SparkNetworkName): string | undefined {
   const bytes = readBech32m(text, network === 'MAINNET' ? 'btkn' : 'btknrt');
   return bytes?.length === 32 ? bytesToHex(bytes) : undefined;
@@ -62,7 +62,7 @@ function readBech32m(text: string, prefix: string): Uint8Array | undefined {
 }
 
 /**
- * The static deposit address. Bitcoin that is sent to this Taproot address can be claimed on Spark.
+ * Returns the static deposit address. Bitcoin that is sent to this Taproot address can be claimed on Spark.
  *
  * CHOICE: real operators return an address of a key that they share with the owner. Here it is the Taproot output of
  * the identity key itself (BIP-341, key path only), which the owner could also spend on layer 1.
@@ -129,7 +129,7 @@ export function signSparkOperation(secret: Uint8Array, operation: SparkOperation
   return bytesToHex(ecBackend.sign(digestOf(operation), secret).compact);
 }
 
-/** The bytes that operators accept, and `hash`, the signed digest. */
+/** Returns the bytes that operators accept, and `hash`, the signed digest. */
 export function encodeSparkOperation(signed: SignedSparkOperation): { bytes: Uint8Array; hash: string } {
   return { bytes: utf8ToBytes(JSON.stringify(signed)), hash: bytesToHex(digestOf(signed.operation)) };
 }
@@ -164,7 +164,8 @@ const networks = {
 } as const satisfies Record<SparkNetworkName, object>;
 
 /**
- * Whether `text` is a Bitcoin address on the network. Source: BIP-173 and BIP-350 for segwit; base58check otherwise.
+ * Returns whether `text` is a Bitcoin address on the network. Source: BIP-173 and BIP-350 for segwit; base58check
+ * otherwise.
  */
 export function isLayer1Address(text: string, network: SparkNetworkName): boolean {
   return isSegwit(text, networks[network].prefix) || isBase58(text, networks[network].versions);

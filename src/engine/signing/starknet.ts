@@ -44,8 +44,8 @@ type Table = readonly (readonly StarkPoint[])[];
 let tables: { readonly left: Table; readonly right: Table } | undefined;
 
 /**
- * The x-coordinate of shift + x_low * P1 + x_high * P2 + y_low * P3 + y_high * P4. Not constant-time, because the
- * inputs are public.
+ * Returns the x-coordinate of shift + x_low * P1 + x_high * P2 + y_low * P3 + y_high * P4. Not constant-time, because
+ * the inputs are public.
  *
  * NOTE: equal to `pedersen` of @scure/starknet, which adds bit by bit and compares points before each addition.
  * Tables of four bits take a third of the time, and an address needs seven hashes.
@@ -138,7 +138,7 @@ export const starknetSigner: ChainSigner = {
   },
 };
 
-/** The address of the account contract if it is deployed for this key with salt = key and deployer 0. */
+/** Returns the address of the account contract if it is deployed for this key with salt = key and deployer 0. */
 export function starknetAddress(key: bigint, accountClass: StarknetAccountClass): bigint {
   const { classHash, calldata } = ACCOUNT_CLASSES[accountClass];
   const callHash = pedersenChain(calldata(key));
@@ -160,7 +160,7 @@ export function grindStarkSecret(material: Uint8Array): Uint8Array {
   return hexToBytes(stark.grindKey(material).padStart(64, '0'));
 }
 
-/** Whether the bytes are a 32-byte non-zero scalar of the Stark curve. */
+/** Returns whether the bytes are a 32-byte non-zero scalar of the Stark curve. */
 export function isStarkSecret(secret: Uint8Array): boolean {
   return secret.length === 32 && stark.utils.isValidPrivateKey(secret);
 }

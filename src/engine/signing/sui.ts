@@ -320,12 +320,12 @@ function toViews(commands: readonly Command[], inputs: readonly Input[]): readon
   });
 }
 
-/** The key of a result. It is equal for the whole result and for its first output. */
+/** Returns the key of a result. It is equal for the whole result and for its first output. */
 function outputKey(argument: Argument): string {
   return argument.kind === 'result' ? `${argument.command}:${argument.output ?? 0}` : argument.kind;
 }
 
-/** The amount with which a coin was split off. */
+/** Returns the amount with which a coin was split off. */
 function splitAmount(
   object: Argument,
   commands: readonly Command[],

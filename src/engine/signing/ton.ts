@@ -23,7 +23,7 @@ export const tonSigner: ChainSigner = {
   signPayload: signMessageEd25519,
 };
 
-/** The 32-byte account: the hash of the wallet's state-init cell. */
+/** Returns the 32-byte account: the hash of the wallet's state-init cell. */
 export function walletAccount(publicKey: Uint8Array): Uint8Array {
   // data cell, 321 bits: seqno 0 (32) | wallet id (32) | key (256) | no plugins (1), then the completion bit
   const dataHash = sha256(

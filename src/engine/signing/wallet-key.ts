@@ -42,8 +42,8 @@ function readKeyPair(bytes: Uint8Array): Uint8Array {
 }
 
 /**
- * The text form of a secret that other wallets can import, as UTF-8; the caller wipes it. On solana it is base58 of
- * seed || public key, on every other chain 64 lower-case hex digits without 0x.
+ * Returns the text form of a secret that other wallets can import, as UTF-8; the caller wipes it. On solana it is
+ * base58 of seed || public key, on every other chain 64 lower-case hex digits without 0x.
  */
 export function privateKeyForExport(chainType: ChainType, secret: Uint8Array): Uint8Array {
   return chainType === 'solana' ? keyPairText(secret) : hexText(secret);
@@ -121,7 +121,7 @@ export interface WalletKeyMaterial extends WalletKeyFacts {
 export const PHRASE_ENTROPY_BYTES = 16;
 const PRIVATE_KEY_BYTES = 32;
 
-/** The number of random bytes for a new key of the chain type. */
+/** Returns the number of random bytes for a new key of the chain type. */
 export function keyBytesOf(chainType: ChainType): number {
   return isFromPhrase(chainType) ? PHRASE_ENTROPY_BYTES : PRIVATE_KEY_BYTES;
 }
@@ -131,8 +131,8 @@ export function isFromPhrase(chainType: ChainType): boolean {
 }
 
 /**
- * A new key. For chains with exportable phrases, it is the key at the chain's default path of 128 bits of BIP-39
- * entropy, so that the phrase restores the address. Other chains use 256 random bits.
+ * Returns a new key. For chains with exportable phrases, it is the key at the chain's default path of 128 bits of
+ * BIP-39 entropy, so that the phrase restores the address. Other chains use 256 random bits.
  *
  * @param random of the length `keyBytesOf`; it is wiped.
  */
@@ -146,7 +146,8 @@ export async function newWalletKey(chainType: ChainType, random: Uint8Array): Pr
 }
 
 /**
- * The key in an import: the UTF-8 bytes of a phrase, or a private key in one of the chain's forms. Wipes the content.
+ * Returns the key in an import: the UTF-8 bytes of a phrase, or a private key in one of the chain's forms. Wipes the
+ * content.
  *
  * @throws InvalidImportedKeyError, whose message never contains the key.
  */
@@ -169,7 +170,7 @@ export async function importedWalletKey(
 }
 
 /**
- * The key in the form of an export; undefined for the phrase of a key without one. The caller wipes it.
+ * Returns the key in the form of an export, or undefined for the phrase of a key without one. The caller wipes it.
  *
  * NOTE: the words pass through a JavaScript string, which cannot be wiped.
  */
@@ -182,7 +183,7 @@ export function exportedWalletKey(
   return entropy && new TextEncoder().encode(entropyToMnemonic(entropy));
 }
 
-/** The key at the chain's default path for a phrase's entropy (16 to 32 bytes). Wipes the entropy. */
+/** Returns the key at the chain's default path for a phrase's entropy (16 to 32 bytes). Wipes the entropy. */
 async function walletKeyFromEntropy(
   chainType: ChainType,
   entropy: Uint8Array,
@@ -196,7 +197,7 @@ async function walletKeyFromEntropy(
   }
 }
 
-/** The key at the chain's default path for the seed of a phrase. The caller wipes both. */
+/** Returns the key at the chain's default path for the seed of a phrase. The caller wipes both. */
 export async function walletKeyFromSeed(
   chainType: ChainType,
   { entropy, seed }: { readonly entropy: Uint8Array; readonly seed: Uint8Array },

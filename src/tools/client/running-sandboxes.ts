@@ -67,7 +67,7 @@ export function findRunningSandbox(data: string | undefined): RunningSandboxFile
   );
 }
 
-/** Whether a sandbox was started in the current folder. */
+/** Returns whether a sandbox was started in the current folder. */
 export function isStartedHere({ started_in: folder }: Pick<RunningSandboxFile, 'started_in'>): boolean {
   return folder === process.cwd();
 }
@@ -115,8 +115,8 @@ function readAnnouncement(file: string): RunningSandboxFile | undefined {
 }
 
 /**
- * Whether the sandbox still runs. A killed sandbox leaves its file behind, and its process id may belong to another
- * process by now.
+ * Returns whether the sandbox still runs. A killed sandbox leaves its file behind, and its process id may belong to
+ * another process by now.
  */
 function isRunning({ pid, process_started: started }: RunningSandboxFile): boolean {
   try {

@@ -98,7 +98,7 @@ function readReadyFile(file: string): SandboxPlace {
 }
 
 /**
- * The environment variables that direct programs to a sandbox. `NODE_EXTRA_CA_CERTS` makes Node.js trust its
+ * Returns the environment variables that direct programs to a sandbox. `NODE_EXTRA_CA_CERTS` makes Node.js trust its
  * certificate. The variables of other runtimes would replace all other authorities, so they are left to the user.
  */
 export function clientEnvironment(place: SandboxPlace): Record<string, string> {

@@ -69,8 +69,8 @@ interface CallOptions {
 const DEFAULT_TIMEOUT_MS = 30_000;
 
 /**
- * The part of an error that names the running sandboxes. With several on other ports, it is not clear which one a
- * command refers to.
+ * Returns the part of an error that names the running sandboxes. With several on other ports, it is not clear which
+ * one a command refers to.
  */
 function howToFind(): string {
   const running = listRunningSandboxes().map(({ base_url: url }) => url);

@@ -64,7 +64,7 @@ export function signIn(
   return client.call('POST', `/users/${encodeURIComponent(user)}/session${query}`);
 }
 
-/** The upcoming events, earliest first. */
+/** Returns the upcoming events, earliest first. */
 export async function listUpcoming(client: SandboxClient): Promise<readonly SandboxUpcomingEntry[]> {
   return (await client.call<SandboxUpcoming>('GET', '/clock/upcoming')).data;
 }
@@ -97,7 +97,7 @@ export async function fund(
   return client.call('POST', '/faucet', { body: { ...deposit, address } });
 }
 
-/** Whether a text is the id of a wallet. Addresses have other lengths, or contain upper-case letters. */
+/** Returns whether a text is the id of a wallet. Addresses have other lengths, or contain upper-case letters. */
 function isWalletId(text: string): boolean {
   return /^([a-z0-9]{24}|ext_wal_.+)$/.test(text);
 }

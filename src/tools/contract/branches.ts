@@ -96,7 +96,7 @@ function partsOf({ keywords, name }: Place): [schema: unknown, name: string][] {
   ];
 }
 
-/** Whether a value can belong to a branch: it has every constant and the required properties of the branch. */
+/** Returns whether a value can belong to a branch: it has every constant and the required properties of the branch. */
 function fits(document: ContractDocument, branch: unknown, value: object): boolean {
   const keywords = resolveReference(document, branch) as Keywords | undefined;
   if (typeof keywords !== 'object' || keywords === null) return false;

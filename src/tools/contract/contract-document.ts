@@ -92,7 +92,7 @@ export function combinationsOf(document: ContractDocument): Combination[] {
   ];
 }
 
-/** The name of an observed response. `body` is parsed. */
+/** Returns the name of an observed response. `body` is parsed. */
 export function answerName(operationId: string, status: number, body: unknown): string {
   const code = status < 400 ? undefined : (body as { code?: unknown } | null | undefined)?.code;
   return `${operationId} ${status}${typeof code === 'string' ? ` ${code}` : ''}`;

@@ -73,7 +73,7 @@ export function readArchive(
   return entries.flatMap((entry) => exchangeOf(entry, attachment));
 }
 
-/** The exchange of an archive entry. Empty for an entry without a response. */
+/** Returns the exchange of an archive entry. Returns an empty result for an entry without a response. */
 export function exchangeOf(value: unknown, attachment: ReadAttachment = () => undefined): Exchange[] {
   const entry = (value ?? {}) as Entry;
   const { request, response } = entry;

@@ -105,7 +105,7 @@ function compareWithBaseline(
   };
 }
 
-/** The text of a first baseline, which lists everything that is not covered. */
+/** Returns the text of a first baseline, which lists everything that is not covered. */
 export function baselineOf({ rows }: Pick<Measured, 'rows'>): string {
   const open = rows.filter(({ count }) => count === 0).map(({ name }) => name);
   return ['# Not covered, as `name  # reason`. The list may only shrink.', ...open, ''].join('\n');

@@ -32,7 +32,7 @@ const refusals: Readonly<Record<string, (typeof outcomes)[number]>> = {
   incorrect_quantity_of_authorization_signatures: 'quorum too_few_signatures',
 };
 
-/** The decisions that an exchange shows. `prefix` is the prefix in the header names of its client. */
+/** Returns the decisions that an exchange shows. `prefix` is the prefix in the header names of its client. */
 function outcomesOf(exchange: Exchange, prefix: string): string[] {
   const { status, authorizedBy, allowedBy, policyOutcome, requestHeaders, responseBody } = exchange;
   if (status >= 400) {
@@ -159,7 +159,7 @@ function note(tally: Tally, name: string): void {
   tally.set(name, (tally.get(name) ?? 0) + 1);
 }
 
-/** Whether an exchange is a delivery to an endpoint (Standard Webhooks), in an archive of the receiver. */
+/** Returns whether an exchange is a delivery to an endpoint (Standard Webhooks), in an archive of the receiver. */
 function isWebhook({ method, requestHeaders }: Exchange): boolean {
   return method === 'POST' && requestHeaders.has('webhook-id');
 }
@@ -171,7 +171,7 @@ function noteDelivery(seen: Tally, { requestBody, status }: Exchange): void {
   if (status >= 200 && status < 300) note(seen, `acknowledged ${type}`);
 }
 
-/** The prefix that a client uses instead of `service`: the beginning of the name of its header `…-app-id`. */
+/** Returns the prefix that a client uses instead of `service`: the beginning of the name of its header `…-app-id`. */
 function prefixOf({ requestHeaders }: Exchange): string {
   for (const name of requestHeaders.keys()) {
     const [, prefix] = /^([a-z][a-z0-9]*)-app-id$/.exec(name) ?? [];

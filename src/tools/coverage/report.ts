@@ -121,8 +121,8 @@ ${lines.join('\n')}
 const document = 'openapi/openapi.json';
 
 /**
- * The report for JUnit and SARIF, with a check for each row. Without thresholds and a baseline, a gap is reported but
- * does not fail.
+ * Returns the report for JUnit and SARIF, with a check for each row. Without thresholds and a baseline, a gap is
+ * reported but does not fail.
  */
 export function coverageReport(measured: Measured, verdict: Verdict, version: string): Report {
   const failing = new Set(verdict.unlisted);
@@ -165,7 +165,7 @@ function undocumentedChecks({ undocumented }: Measured): Check[] {
   }));
 }
 
-/** The report for other programs. */
+/** Returns the report for other programs. */
 function coverageJson(measured: Measured, verdict: Verdict): object {
   const { rows, requests, unknownRequests, undocumented } = measured;
   return {
@@ -182,7 +182,7 @@ function coverageJson(measured: Measured, verdict: Verdict): object {
 
 const MAX_LISTED = 50;
 
-/** The figures and the faults as text for a terminal. */
+/** Returns the figures and the faults as text for a terminal. */
 export function coverageText(measured: Measured, verdict: Verdict): string {
   const listed = (title: string, names: readonly string[]): string[] => {
     const more = names.length - MAX_LISTED;
@@ -204,7 +204,7 @@ export function coverageText(measured: Measured, verdict: Verdict): string {
   ].join('\n');
 }
 
-/** The report as Markdown for the summary of a GitHub job. */
+/** Returns the report as Markdown for the summary of a GitHub job. */
 export function coverageMarkdown(measured: Measured, verdict: Verdict): string {
   const listed = (title: string, names: readonly string[]): string[] =>
     names.length === 0

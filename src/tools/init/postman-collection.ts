@@ -11,8 +11,8 @@ interface PostmanSettings {
 const schema = 'https://schema.getpostman.com/json/collection/v2.1.0/collection.json';
 
 /**
- * The requests as a Postman collection (v2.1), with a folder for each tag. Ids in paths are variables. The responses
- * of the operations that create the resources set them.
+ * Returns the requests as a Postman collection (v2.1), with a folder for each tag. Ids in paths are variables. The
+ * responses of the operations that create the resources set them.
  */
 export function postmanCollection(
   requests: readonly SampleRequest[],

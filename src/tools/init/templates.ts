@@ -8,8 +8,8 @@ import { postmanCollection } from './postman-collection.ts';
 import { type SampleRequest, sampleRequests } from './sample-requests.ts';
 
 /**
- * The requests as a file for the HTTP clients of editors (VS Code REST Client, JetBrains). These clients cannot sign,
- * so requests for resources with an owner need `custos call`.
+ * Returns the requests as a file for the HTTP clients of editors (VS Code REST Client, JetBrains). These clients
+ * cannot sign, so requests for resources with an owner need `custos call`.
  */
 function httpFile(
   requests: readonly SampleRequest[],

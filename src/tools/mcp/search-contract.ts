@@ -45,7 +45,7 @@ const DOCUMENTS = ['openapi.json', 'control-plane.json'];
 /** The maximum number of examples, because more examples of one operation would hide the others. */
 const MAX_EXAMPLES = 5;
 
-/** The operations of the API and of the control plane, for searches. Reads both documents. */
+/** Returns the operations of the API and of the control plane, for searches. Reads both documents. */
 export function openContract(): Contract {
   const operations = DOCUMENTS.flatMap(readOperations);
   return {

@@ -208,8 +208,8 @@ const definitions: readonly Definition[] = [
 ];
 
 /**
- * The tools of `custos mcp`. They work only on a sandbox, because each call first reads the clock from its control
- * plane.
+ * Returns the tools of `custos mcp`. They work only on a sandbox, because each call first reads the clock from its
+ * control plane.
  */
 export function sandboxTools(client: SandboxClient): Tool[] {
   let opened: Contract | undefined;

@@ -60,8 +60,8 @@ function shapeOf(body: unknown): Map<string, Set<string>> {
 }
 
 /**
- * Whether both responses could have a value at a pointer. A pointer into null, an empty list or a missing object
- * cannot.
+ * Returns whether both responses could have a value at a pointer. A pointer into null, an empty list or a missing
+ * object cannot.
  */
 function isComparable(pointer: string, shape: ReadonlyMap<string, ReadonlySet<string>>): boolean {
   if (shape.has(pointer)) return true;
@@ -70,7 +70,7 @@ function isComparable(pointer: string, shape: ReadonlyMap<string, ReadonlySet<st
   return around !== undefined && !around.has('null') && pointer.slice(end) !== '/-';
 }
 
-/** Whether two sets of types are compatible. A nullable value is compatible with null. */
+/** Returns whether two sets of types are compatible. A nullable value is compatible with null. */
 function isAlike(one: ReadonlySet<string> | undefined, other: ReadonlySet<string> | undefined): boolean {
   if (one === undefined || other === undefined) return false;
   if (one.has('null') || other.has('null')) return true;

@@ -70,7 +70,7 @@ function findRoute({ method, target }: Pick<SeenExchange, 'method' | 'target'>) 
   }
 }
 
-/** The prefix that a client uses instead of `service`: the beginning of the name of its header `…-app-id`. */
+/** Returns the prefix that a client uses instead of `service`: the beginning of the name of its header `…-app-id`. */
 export function prefixOf(headers: Readonly<Record<string, unknown>>): string {
   for (const name of Object.keys(headers)) {
     const [, prefix] = /^([a-z][a-z0-9]*)-app-id$/.exec(name) ?? [];
@@ -104,8 +104,8 @@ export function judgeExchange(exchange: SeenExchange, codes: DocumentedCodes): F
 }
 
 /**
- * Whether a request is a browser's preflight for a page of another origin. It is not an operation, so any response is
- * correct.
+ * Returns whether a request is a browser's preflight for a page of another origin. It is not an operation, so any
+ * response is correct.
  */
 function isPreflight({ method, requestHeaders }: SeenExchange): boolean {
   return (
@@ -262,8 +262,8 @@ const decoders: Readonly<Record<string, Decode>> = {
 };
 
 /**
- * Whether the bytes are in the zlib format. According to RFC 1950 §2.2, the method is 8, and the first two bytes are
- * a multiple of 31.
+ * Returns whether the bytes are in the zlib format. According to RFC 1950 §2.2, the method is 8, and the first two
+ * bytes are a multiple of 31.
  */
 function isZlib(bytes: Buffer): boolean {
   return bytes.length >= 2 && (bytes[0]! & 0x0f) === 8 && bytes.readUInt16BE(0) % 31 === 0;

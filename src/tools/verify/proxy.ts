@@ -183,7 +183,7 @@ function failureText({ code = '', message }: NodeJS.ErrnoException): string {
 }
 
 /**
- * Whether a response has a body. Responses to HEAD, and 204 and 304 responses, end after their headers: their
+ * Returns whether a response has a body. Responses to HEAD, and 204 and 304 responses, end after their headers: their
  * `content-length` describes the body that a GET would have returned (RFC 9110 §8.6).
  */
 function hasContent(method: string, status: number): boolean {

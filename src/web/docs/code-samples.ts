@@ -48,12 +48,12 @@ function asCurl(request: SampleRequest): string {
   return [...variables, ...(isSigned ? curlSignature(request) : []), lines].join('\n');
 }
 
-/** A path as one word of a shell. Paths without special characters need no quotes. */
+/** Returns a path as one word of a shell. Paths without special characters need no quotes. */
 function wordOf(path: string): string {
   return /^[\w./-]+$/.test(path) ? path : quoted(path);
 }
 
-/** The body as a reader would type it: on one line if it is short. */
+/** Returns the body as a reader would type it: on one line if it is short. */
 function shownBody(request: SampleRequest): string {
   if (request.isForm) return bodyText(request);
   const text = JSON.stringify(request.value);

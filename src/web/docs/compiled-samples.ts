@@ -63,7 +63,7 @@ export function asGo(request: SampleRequest): string {
   ].join('\n');
 }
 
-/** The parts of the payload as operands: constant texts around variables. */
+/** Returns the parts of the payload as operands: constant texts around variables. */
 function payloadOperands(
   request: SampleRequest,
   variables: { readonly appId: string; readonly url: string; readonly quote: (value: string) => string },

@@ -87,7 +87,10 @@ function credentials({ appId, appSecret, userToken }: Filled, prefix: string): R
   return { ...header, authorization: `Basic ${btoa(String.fromCharCode(...bytes))}` };
 }
 
-/** The initial value of a parameter. Optional parameters stay empty, because their examples may exclude each other. */
+/**
+ * Returns the initial value of a parameter. Optional parameters stay empty, because their examples may exclude each
+ * other.
+ */
 export function firstValue({ name, required, example, schema }: Parameter, { ids }: Settings): string {
   if (required !== true) return '';
   return ids[name] ?? (example === undefined ? String(schema.default ?? '') : String(example));
@@ -107,7 +110,7 @@ export function withIds(value: unknown, ids: Settings['ids']): unknown {
   );
 }
 
-/** The request as the samples of code send it. `keyFiles`: the private keys that sign. */
+/** Returns the request as the samples of code send it. `keyFiles`: the private keys that sign. */
 export function sampleOf(
   operation: OperationDocument,
   filled: Filled,

@@ -26,14 +26,14 @@ export function prose(text: string): DocumentFragment {
   return fragment;
 }
 
-/** The pieces of source text, with the class of each kind. */
+/** Returns the pieces of source text, with the class of each kind. */
 function colored(text: string, language: string): Child[] {
   return highlight(text, language).map((token) =>
     token.kind === undefined ? token.text : element('span', { class: `hl-${token.kind}` }, token.text),
   );
 }
 
-/** A block of code, which can be scrolled with the keyboard. */
+/** Returns a block of code, which can be scrolled with the keyboard. */
 export function codeBlock(text: string, label: string, language = 'json'): HTMLPreElement {
   return element(
     'pre',
@@ -42,7 +42,7 @@ export function codeBlock(text: string, label: string, language = 'json'): HTMLP
   );
 }
 
-/** A button that copies a text, and says so for a moment. */
+/** Returns a button that copies a text, and says so for a moment. */
 export function copyButton(read: () => string, what: string): HTMLButtonElement {
   const button = element(
     'button',

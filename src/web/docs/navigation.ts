@@ -1,4 +1,4 @@
-/** The operation that a fragment such as `#/wallets/walletRpc` names. */
+/** Returns the operation that a fragment such as `#/wallets/walletRpc` names. */
 export function operationIn(fragment: string): string | undefined {
   return /^#\/[\w%-]+\/(\w+)$/.exec(fragment)?.[1];
 }

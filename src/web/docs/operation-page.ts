@@ -10,7 +10,7 @@ const SECURITY: Readonly<Record<string, string>> = {
   oauthClient: 'an OAuth client, with its credentials in the body',
 };
 
-/** The page of an operation or event. */
+/** Returns the page of an operation or event. */
 export function operationPage(operation: OperationDocument, settings: Settings): HTMLElement {
   const { summary, method, path, event, tag, description } = operation;
   const text = element(
@@ -45,7 +45,7 @@ function titleOf(tag: string): string {
 
 const LONG = 320;
 
-/** A long description is one paragraph in the document. It is split after sentences, so that it can be read. */
+/** Returns a long description is one paragraph in the document. It is split after sentences, so that it can be read. */
 function paragraphs(description: string | undefined): HTMLElement[] {
   if (description === undefined) return [];
   const parts: string[] = [];
@@ -104,7 +104,7 @@ function exampleParts(examples: Readonly<Record<string, Example>>, title: string
   });
 }
 
-/** The third column of an event: the first example of its payload. */
+/** Returns the third column of an event: the first example of its payload. */
 function eventPanel({ requestBody }: OperationDocument): HTMLElement {
   const [content] = Object.values(requestBody?.content ?? {});
   const [example] = Object.values(content?.examples ?? {});

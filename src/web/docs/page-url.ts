@@ -3,13 +3,13 @@
 const root = (): string => document.body.dataset.root ?? '/docs/';
 const ending = (): string => document.body.dataset.ending ?? '';
 
-/** The address of a page, such as `guides/policies#a-gap`. */
+/** Returns the address of a page, such as `guides/policies#a-gap`. */
 export function pageUrl(path: string): string {
   const [page = '', anchor] = path.split('#');
   return `${root()}${page}${ending()}${anchor === undefined ? '' : `#${anchor}`}`;
 }
 
-/** The address of the reference, or of one of its operations. */
+/** Returns the address of the reference, or of one of its operations. */
 export function referenceUrl(entry?: { readonly tag: string; readonly id: string }): string {
   const start = ending() === '' ? root().replace(/\/$/, '') : `${root()}reference${ending()}`;
   return entry === undefined ? start : `${start}#/${entry.tag}/${entry.id}`;

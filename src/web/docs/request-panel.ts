@@ -7,7 +7,7 @@ import { signedRequest, type TryForm, tryForm } from './try-out.ts';
 
 const LANGUAGE = 'custos-docs-language';
 
-/** The language that the reader chose last. A browser may refuse to store it. */
+/** Returns the language that the reader chose last. A browser may refuse to store it. */
 function chosenLanguage(): string {
   try {
     const stored = localStorage.getItem(LANGUAGE);
@@ -25,7 +25,7 @@ function keepLanguage(id: string): void {
   }
 }
 
-/** The third column: code in five languages, the form that it follows, and the answer. */
+/** Returns the third column: code in five languages, the form that it follows, and the answer. */
 export function requestPanel(operation: OperationDocument, settings: Settings): HTMLElement {
   const filled = tryForm(operation, settings);
   const answer = answerCard(operation);
@@ -167,7 +167,7 @@ async function perform(
   }
 }
 
-/** The page of the error code, and in a sandbox the page of the inspector that explains the request. */
+/** Returns the page of the error code, and in a sandbox the page of the inspector that explains the request. */
 function linksOf(response: Response, answered: string, { caFile }: Settings): HTMLElement[] {
   const code = response.ok ? undefined : codeIn(answered);
   const id = response.headers.get('x-request-id');
@@ -179,7 +179,7 @@ function linksOf(response: Response, answered: string, { caFile }: Settings): HT
   ];
 }
 
-/** The page of an error code. */
+/** Returns the page of an error code. */
 export function errorUrl(code: string): string {
   return pageUrl(`errors/${code}`);
 }

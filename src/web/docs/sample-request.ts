@@ -26,23 +26,26 @@ export interface SampleRequest {
 export const contentType = ({ isForm }: SampleRequest): string =>
   isForm ? 'application/x-www-form-urlencoded' : 'application/json';
 
-/** The fields of a form as pairs of strings. */
+/** Returns the fields of a form as pairs of strings. */
 export function formFields(value: unknown): [string, string][] {
   return Object.entries(value as object).map(([name, inner]) => [name, String(inner)]);
 }
 
-/** The bytes of the body. JSON has its canonical form, so that a signature over it can be made without a library. */
+/**
+ * Returns the bytes of the body. JSON has its canonical form, so that a signature over it can be made without a
+ * library.
+ */
 export function bodyText({ value, isForm }: SampleRequest): string {
   return isForm ? new URLSearchParams(formFields(value)).toString() : canonicalJson(value);
 }
 
-/** The headers that a signature covers, without the app id. */
+/** Returns the headers that a signature covers, without the app id. */
 export function otherSignedHeaders({ headers, prefix }: SampleRequest): [string, string][] {
   const signed = [`${prefix}-idempotency-key`, `${prefix}-request-expiry`];
   return Object.entries(headers).filter(([name]) => signed.includes(name));
 }
 
-/** The payload around the body, the app id and the URL, which samples hold in variables. */
+/** Returns the payload around the body, the app id and the URL, which samples hold in variables. */
 export function payloadParts(request: SampleRequest): { readonly headers: string; readonly end: string } {
   const more = otherSignedHeaders(request)
     .sort(([a], [b]) => (a < b ? -1 : 1))

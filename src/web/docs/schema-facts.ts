@@ -2,7 +2,7 @@ import type { Schema, Schemas } from './operation-document.ts';
 
 const REFERENCE = '#/components/schemas/';
 
-/** The schema that a reference names, with the members next to the reference. */
+/** Returns the schema that a reference names, with the members next to the reference. */
 export function resolve(schema: Schema, schemas: Schemas): Schema {
   if (schema.$ref === undefined) return schema;
   const { $ref, ...own } = schema;
@@ -10,7 +10,7 @@ export function resolve(schema: Schema, schemas: Schemas): Schema {
   return target === undefined ? own : { ...resolve(target, schemas), ...own };
 }
 
-/** The kind of a value in a few words, such as `string`, `array of integer` or `one of 4`. */
+/** Returns the kind of a value in a few words, such as `string`, `array of integer` or `one of 4`. */
 export function kindOf(given: Schema, schemas: Schemas): string {
   const schema = resolve(given, schemas);
   if (schema.const !== undefined) return JSON.stringify(schema.const);
@@ -32,7 +32,7 @@ function kindOfBranches(branches: readonly Schema[], schemas: Schemas): string {
     : `one of ${branches.length}`;
 }
 
-/** The rules for a value, such as `at most 64 characters`. */
+/** Returns the rules for a value, such as `at most 64 characters`. */
 export function rulesOf(given: Schema, schemas: Schemas): string[] {
   const schema = resolve(given, schemas);
   // `x-format` is more precise: `unix-ms` instead of `int64`.
@@ -65,7 +65,7 @@ export interface Row {
   readonly isBranch?: boolean;
 }
 
-/** The rows below a schema, the required properties first. */
+/** Returns the rows below a schema, the required properties first. */
 export function rowsOf(given: Schema, schemas: Schemas): Row[] {
   const schema = resolve(given, schemas);
   const required = new Set(schema.required);

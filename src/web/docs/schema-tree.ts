@@ -2,7 +2,7 @@ import { element, prose } from './element.ts';
 import type { Parameter, Schema, Schemas } from './operation-document.ts';
 import { kindOf, type Row, resolve, rowsOf, rulesOf } from './schema-facts.ts';
 
-/** The rows of a schema as a tree. Child rows are created when their parent is unfolded. */
+/** Returns the rows of a schema as a tree. Child rows are created when their parent is unfolded. */
 export function schemaTree(schema: Schema, schemas: Schemas): HTMLElement {
   const rows = rowsOf(schema, schemas);
   if (rows.length === 0)
@@ -10,7 +10,7 @@ export function schemaTree(schema: Schema, schemas: Schemas): HTMLElement {
   return list(rows, schemas);
 }
 
-/** The parameters of an operation as rows of the same kind, the required ones first. */
+/** Returns the parameters of an operation as rows of the same kind, the required ones first. */
 export function parameterTree(parameters: readonly Parameter[], schemas: Schemas): HTMLElement {
   const rows = parameters.map(({ name, schema, description, required, in: place }) => ({
     name,
@@ -73,7 +73,7 @@ function factsOf(given: Schema, schemas: Schemas): HTMLElement[] {
 
 const MAX_SHOWN = 12;
 
-/** The permitted values. A long list, such as that of all chains, is folded. */
+/** Returns the permitted values. A long list, such as that of all chains, is folded. */
 function valueList(values: readonly unknown[]): HTMLElement {
   const shown = prose(values.map((value) => `\`${String(value)}\``).join(' '));
   if (values.length <= MAX_SHOWN) return element('p', { class: 'values' }, 'One of ', shown);

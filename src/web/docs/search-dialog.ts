@@ -10,7 +10,7 @@ const kinds: Readonly<Record<SearchEntry['kind'], string>> = {
   setting: 'Setting',
 };
 
-/** A dialog that searches everything, with the keys of a combobox. */
+/** Returns a dialog that searches everything, with the keys of a combobox. */
 export async function createSearchDialog(): Promise<HTMLDialogElement> {
   const input = element('input', {
     type: 'search',

@@ -55,7 +55,7 @@ function wordsIn(text: string): string[] {
   });
 }
 
-/** The stem of a word, so that `retry` finds `retries`, and `policies` finds `policy`. */
+/** Returns the stem of a word, so that `retry` finds `retries`, and `policies` finds `policy`. */
 function stemOf(word: string): string {
   const lower = word.toLowerCase();
   return lower.length < 5 ? lower : lower.replace(/(?:ies|y|es|s)$/, '');

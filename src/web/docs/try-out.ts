@@ -51,7 +51,7 @@ export async function signedRequest(
   return { ...request, headers };
 }
 
-/** Whether a header is determined by the credentials or the signers. */
+/** Returns whether a header is determined by the credentials or the signers. */
 function isOwnHeader(name: string, prefix: string): boolean {
   return name === `${prefix}-app-id` || name === `${prefix}-authorization-signature`;
 }
@@ -80,7 +80,7 @@ function parameterField(parameter: Parameter, settings: Settings): HTMLElement {
   return field(parameter.name, input);
 }
 
-/** The fields for app id, secret and user token. They are folded if the server has filled them in. */
+/** Returns the fields for app id, secret and user token. They are folded if the server has filled them in. */
 function credentialFields({ security }: OperationDocument, { credentials }: Settings): HTMLElement {
   const remembered = (name: keyof typeof typed, label: string, first: string, type: string) => {
     const input = textInput(name, typed[name] === '' ? first : typed[name], type);

@@ -20,7 +20,7 @@ interface RequestIssue {
   readonly message: string;
 }
 
-/** The faults that the body of an error response names. */
+/** Returns the faults that the body of an error response names. */
 export function issuesIn(body: unknown): readonly RequestIssue[] {
   const { data } = (body ?? {}) as { data?: { issues?: readonly RequestIssue[] } };
   return data?.issues ?? [];

@@ -74,7 +74,7 @@ function readField(field: DraftField, text: string): unknown {
   return isShare ? number / 100 : number;
 }
 
-/** The target of a rule as text. */
+/** Returns the target of a rule as text. */
 export function selectionText(fault: SandboxFault): string {
   const parts = (['operation', 'app_id', 'wallet_id', 'chain', 'event_type'] as const).flatMap((field) =>
     fault[field] === null ? [] : [`${field.replace(/_(id|type)$/, '')} ${fault[field]}`],
@@ -82,7 +82,7 @@ export function selectionText(fault: SandboxFault): string {
   return parts.join(', ') || 'everything';
 }
 
-/** The effect of a rule as text, such as `error unavailable` or `latency 200–2000 ms`. */
+/** Returns the effect of a rule as text, such as `error unavailable` or `latency 200–2000 ms`. */
 export function effectText(fault: SandboxFault): string {
   const { effect, code, delay_ms: delay, max_delay_ms: most, blocks } = fault;
   const retryAfter = fault.retry_after_seconds;
@@ -96,7 +96,7 @@ export function effectText(fault: SandboxFault): string {
   ].join(' ');
 }
 
-/** The probability of a rule and its number of hits as text, such as `25%, 1 of 3`. */
+/** Returns the probability of a rule and its number of hits as text, such as `25%, 1 of 3`. */
 export function hitsText({
   probability,
   count,

@@ -26,8 +26,8 @@ export interface MoneyFlow {
 const SHARES = 1_000_000n;
 
 /**
- * The flow of one asset from where it came from to where it is. What contracts burned is a holder of its own. Every
- * source feeds the holders in their order, because money has no marks: what matters are the two columns.
+ * Returns the flow of one asset from where it came from to where it is. What contracts burned is a holder of its own.
+ * Every source feeds the holders in their order, because money has no marks: what matters are the two columns.
  */
 export function flowOf({
   given,

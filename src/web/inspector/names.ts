@@ -102,12 +102,12 @@ function tonesOf(tone: Tone, words: string): Record<string, Tone> {
   return Object.fromEntries(words.split(' ').map((word) => [word, tone]));
 }
 
-/** The tone in which a status is shown. */
+/** Returns the tone in which a status is shown. */
 export function toneOf(status: string): Tone {
   return tones[status.toLowerCase()] ?? 'none';
 }
 
-/** The tone in which the status of a response is shown. Status 0 means that there was no response. */
+/** Returns the tone in which the status of a response is shown. Status 0 means that there was no response. */
 export function toneOfHttp(status: number): Tone {
   if (status === 0 || status >= 500) return 'bad';
   if (status >= 400) return 'warn';

@@ -62,7 +62,7 @@ export function balanceQueries(chainType: string): { chain: string; asset: never
   return [...byChain].map(([chain, names]) => ({ chain, asset: names as never[] }));
 }
 
-/** An operation that signs with a wallet of this chain type, and its body. */
+/** Returns an operation that signs with a wallet of this chain type, and its body. */
 export function signExample(chainType: string): { operation: string; body: object } {
   if (chainType === 'ethereum') {
     return {

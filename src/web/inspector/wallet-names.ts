@@ -31,7 +31,7 @@ export async function readWalletNames(): Promise<void> {
   }
 }
 
-/** The name of a wallet, or its shortened id. */
+/** Returns the name of a wallet, or its shortened id. */
 export function walletName(id: string): string {
   return names.value.get(id) ?? shortened(id);
 }

@@ -9,48 +9,49 @@ import type { Fields } from './completed-fields.ts';
 import type { SignTask, WalletTask } from './match-task.ts';
 import type { ConfiguredCeilings } from './requested-fees.ts';
 
-/** The role of a task in an action that the server builds from a signed request. */
+/** The part that a signing task plays in an action that the server builds from a signed request. */
 export interface BuiltPart {
   /**
    * The role of the part. Each role is counted separately, so that a request for one payment cannot sign a second
-   * payment in place of an approval. `prepares`: it moves nothing, but makes the approval or delegation that a
-   * payment needs.
+   * payment in place of an approval. `prepares` moves nothing, but makes the approval or delegation that a payment
+   * needs. `passes on` pays wrapped assets to the recipient.
    */
   readonly role: 'prepares' | 'pays' | 'passes on';
-  /** The number of transactions of this role that the request may have at a time. */
+  /** The number of transactions in this role that the request may have at the same time. */
   readonly atOnce: number;
   /** Addresses that must be the wallet's own address. */
   readonly accounts: readonly string[];
   /**
-   * The action that policies evaluate, and those of its fields that do not follow from the request and the task.
+   * Returns the action that policies evaluate, and lists the fields that cannot be derived from the request and the
+   * task.
    *
    * @param address the wallet's address.
    */
   action(address: string): KnownAction;
 }
 
-/** The router of a chain. Addresses are 0x hex in any case. */
+/** The swap router of a chain. Addresses are 0x hex in any case. */
 export interface RouterSettings {
   readonly router: string;
-  /** The token that the router uses for the native asset; undefined if the operator has not named one. */
+  /** The wrapped token that the router uses for the native asset; undefined if the operator has not set one. */
   readonly wrapped?: string | undefined;
 }
 
 /**
- * The operator's settings for transactions that a server builds, by chain. The signer reads them itself and compares
- * transactions with them.
+ * The operator's settings, by chain, for transactions that a server builds. The signer has its own copy and compares
+ * transactions with it.
  */
 export interface BuildingSettings {
-  /** The ceilings of fees that replace the defaults. */
+  /** Fee ceilings that override the defaults. */
   readonly feeCeilings: ConfiguredCeilings;
   readonly swapRouters: ReadonlyMap<string, RouterSettings>;
-  /** The contracts that pay rewards. */
+  /** The smart contracts that pay rewards. */
   readonly rewardDistributors: ReadonlyMap<string, string>;
 }
 
 /**
- * The contracts in the settings as lower-case texts. For wallets whose owner the signer verifies, the signer signs
- * nothing with a contract that only the server's settings contain.
+ * Returns the smart contracts in the settings, as lower-case addresses. For wallets whose owner the signer verifies,
+ * the signer signs nothing that involves a contract which only the server's settings contain.
  */
 export function namedContracts({
   swapRouters,
@@ -67,7 +68,7 @@ export function namedContracts({
 }
 
 /**
- * The signed request does not determine the transaction, or the signer lacks a setting that it needs for the
+ * Thrown when the signed request does not determine the transaction, or when the signer lacks a setting for the
  * comparison.
  */
 export class NotComparableError extends Error {
@@ -77,29 +78,33 @@ export class NotComparableError extends Error {
   }
 }
 
-/** A signature that a caller may request repeatedly for the same signed request. */
+/** A signature that a caller may request several times for the same signed request. */
 export interface SpendingTask {
-  /** Identifies what can take effect at most once. On the chain, two signatures for one slot exclude each other. */
+  /**
+   * Identifies what can take effect at most once, for example a nonce. Two transactions signed for one slot exclude
+   * each other on the chain.
+   */
   readonly slot: string;
-  /** Set for an action that the server builds, where each role is counted separately. */
+  /** Set for an action that the server builds. Each role is counted separately. */
   readonly role?: BuiltPart['role'] | undefined;
-  /** The number of slots that the request may have at a time. */
+  /** The number of slots that the request may occupy at the same time. */
   readonly atOnce: number;
-  /** Undefined if the server fills in no fee. */
+  /** In wei. Undefined if the server fills in no fee. */
   readonly fee: { readonly amount: bigint; readonly ceiling: bigint } | undefined;
 }
 
 interface AskedOfWallet {
   readonly body: EvidentRequest['body'];
-  /** The part of the path after the wallet. */
+  /** The part of the path after the wallet id. */
   readonly rest: string;
-  /** The part of the task in an action that the server builds, if it is compared. */
+  /** The part that the task plays in an action that the server builds; undefined if it is not compared. */
   readonly part?: BuiltPart | undefined;
 }
 
 /**
- * The part of the signing budget that a signature uses. Undefined if a repetition adds nothing: a request that
- * contains everything to be signed always has the same effect, and a delegation to our own contracts moves no funds.
+ * Determines what a signature takes from the request's signing budget. Returns undefined if a repetition adds
+ * nothing: a request that contains everything to be signed always has the same effect, and a delegation to our own
+ * smart contracts moves no funds.
  */
 export function spendingOf(
   { body, rest, part }: AskedOfWallet,
@@ -129,7 +134,8 @@ function slotOf({ method, params }: SignTask): string | undefined {
     const { sender, nonce } = operation as Fields;
     return `operation ${numberOf(chainId)} ${contract} ${sender} ${numberOf(nonce)}`.toLowerCase();
   }
-  // Blockhashes and times have no order. A transaction with a different blockhash or time is a different transaction.
+  // Blockhashes and times have no order, so a transaction with a different blockhash or time is a different
+  // transaction.
   if (method === 'signTransaction' || method === 'tron_signTransaction' || method === 'spark_operation')
     return `${method} ${hash('sha256', canonicalJson(params), 'base64')}`;
   return undefined;
@@ -145,7 +151,7 @@ function feeOf({ body, rest }: AskedOfWallet, { method, params }: SignTask, conf
   if (!isOperation && method !== 'eth_signTransaction') return undefined;
   if (!isOperation && rest === '/rpc' && body.method === 'eth_sendTransaction') {
     const asked = (body.params as { transaction: Fields }).transaction;
-    // A fee that the request fixes completely has no ceiling.
+    // A fee that the request fixes completely needs no ceiling.
     const price = asked.gas_price ?? asked.max_fee_per_gas;
     if (asked.gas_limit !== undefined && price !== undefined) return undefined;
   }

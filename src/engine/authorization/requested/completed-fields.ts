@@ -1,6 +1,6 @@
 import { RequestTermsError } from '../../actions/request-terms-error.ts';
 
-// The fields of a requested transaction that a server may fill in.
+// Compares a requested transaction with the transaction in which the server has filled in fields.
 
 export type Fields = Readonly<Record<string, unknown>>;
 
@@ -10,7 +10,7 @@ export const completedOnEthereum: ReadonlySet<string> = new Set([
   ...['gas_price', 'max_fee_per_gas', 'max_priority_fee_per_gas'],
 ]);
 
-/** Fields with numbers, which may be hex or decimal. */
+/** Fields that contain numbers, in hex or decimal notation. */
 const quantities: ReadonlySet<string> = new Set([
   'value',
   ...[...completedOnEthereum].filter((name) => name !== 'from'),
@@ -21,7 +21,7 @@ export const completedOnTron: ReadonlySet<string> = new Set([
   ...['ref_block_bytes', 'ref_block_hash', 'expiration', 'timestamp'],
 ]);
 
-/** Whether `given` has every field of `asked` unchanged and, in addition, only fields that may be filled in. */
+/** Returns whether `given` has every field of `asked` unchanged and, in addition, only fields that may be filled in. */
 export function isCompletedBy(asked: Fields, given: Fields, fillable: ReadonlySet<string>): boolean {
   const isKept = ([name, value]: [string, unknown]) =>
     value === undefined ||
@@ -33,7 +33,7 @@ export function isCompletedBy(asked: Fields, given: Fields, fillable: ReadonlySe
 }
 
 /**
- * Whether there are no other fields.
+ * Returns whether the object has no other fields than these.
  *
  * INVARIANT: policies never evaluate a body field that does not describe what is signed. The signer also reads bodies
  * that no server has validated.
@@ -42,7 +42,10 @@ export function hasOnly(fields: object, names: readonly string[]): boolean {
   return Object.keys(fields).every((name) => names.includes(name));
 }
 
-/** Whether the fields have exactly these names, with or without the optional ones, and all of them are texts. */
+/**
+ * Returns whether the object has exactly the required fields and perhaps the optional ones, and all of them are
+ * strings.
+ */
 export function areTexts(
   fields: unknown,
   names: readonly string[],
@@ -57,7 +60,7 @@ export function areTexts(
   );
 }
 
-/** The terms of a body; undefined for a body that no server accepts. */
+/** Reads the terms of a body. Returns undefined for a body that every server rejects. */
 export function acceptedTerms<Terms>(read: () => Terms): Terms | undefined {
   try {
     return read();
@@ -67,7 +70,7 @@ export function acceptedTerms<Terms>(read: () => Terms): Terms | undefined {
   }
 }
 
-/** Fields that every wallet action can have. */
+/** Fields that the body of every wallet action can have. */
 export const ofActions: readonly string[] = ['nonce', 'reference_id'];
 
 function isSameQuantity(one: unknown, other: unknown): boolean {
@@ -81,13 +84,13 @@ function quantityOf(value: unknown): bigint | undefined {
   return BigInt(value);
 }
 
-/** Compares texts such as addresses and calldata regardless of case, and other values by their JSON. */
+/** Compares strings, such as addresses and calldata, regardless of case, and other values by their JSON. */
 function isSameText(one: unknown, other: unknown): boolean {
   if (typeof one === 'string' && typeof other === 'string') return one.toLowerCase() === other.toLowerCase();
   return isSame(one, other);
 }
 
-/** Whether two values have the same canonical JSON (RFC 8785). Members without a value are left out. */
+/** Returns whether two values have the same canonical JSON (RFC 8785). Members that are undefined are left out. */
 export function isSame(one: unknown, other: unknown): boolean {
   if (one === undefined || other === undefined) return false;
   if (typeof one !== 'object' || typeof other !== 'object' || one === null || other === null) {

@@ -7,11 +7,11 @@ import { decodeSolanaTransaction, withFeePayer } from '../../signing/solana/wire
 import { completedOnEthereum, type Fields } from './completed-fields.ts';
 import type { SignTask } from './match-task.ts';
 
-// The signer builds the transactions and calls of a body itself, and compares them with the task.
+// The signer builds the transactions and calls of a body itself, and compares them with the signing task.
 
 type RequestedCallsFields = Readonly<Record<string, unknown>>;
 
-/** The calls of an RPC body: the calls of a batch, or the single call of a sponsored transaction. */
+/** Returns the calls of an RPC body: the calls of a batch, or the single call of a sponsored transaction. */
 function callsOf({
   method,
   params,
@@ -34,22 +34,19 @@ function callOf({ to, value, data }: RequestedCallsFields): BatchCall {
   };
 }
 
-/** Whether the chain id belongs to the chain that the body names. */
+/** Returns whether the chain id belongs to the chain that the body names. */
 export function isOfChain({ caip2 }: RequestedCallsFields, chainId: unknown): boolean {
   return caip2 === `eip155:${parseQuantity(chainId as Quantity, '/chain_id', 256)}`;
 }
 
-/**
- * The fields that a transaction of a batch may have in addition to its calldata and its recipient, which is the
- * account itself.
- */
+/** The fields that a transaction of a batch may have. Its recipient is the account itself. */
 const ofBatch: ReadonlySet<string> = new Set([
   ...['to', 'data', 'type', 'chain_id', 'from', 'nonce', 'gas_limit', 'gas_price', 'max_fee_per_gas'],
-  // Each authorization counts for the account that signed it.
+  // An authorization counts only for the account that signed it.
   ...['max_priority_fee_per_gas', 'authorization_list'],
 ]);
 
-/** Whether this is the transaction from the account to itself that runs the calls of the body. */
+/** Returns whether this is the transaction from the account to itself that runs the calls of the body. */
 export function isBatchOf(body: RequestedCallsFields, transaction: RequestedCallsFields): boolean {
   const { experimental_data_suffix: suffix, ...plain } = body;
   const batch = Buffer.from(encodeBatch(callsOf(plain))).toString('hex');
@@ -62,9 +59,9 @@ export function isBatchOf(body: RequestedCallsFields, transaction: RequestedCall
 }
 
 /**
- * Whether this is a user operation that runs the calls of the body and nothing else.
+ * Returns whether this is a user operation that runs the calls of the body and nothing else.
  *
- * NOTE: the data of a factory is a call too: if the account is delegated, the entry point calls the account with it.
+ * NOTE: a factory's data is a call too: if the account is delegated, the entry point calls the account with it.
  */
 export function isOperationOf(
   body: RequestedCallsFields,
@@ -78,8 +75,8 @@ export function isOperationOf(
 }
 
 /**
- * Whether this is the Solana transaction of the request, with a recent blockhash in place of the placeholder, and
- * with a fee payer if it is sponsored.
+ * Returns whether this is the Solana transaction of the request, with a recent blockhash in place of the placeholder,
+ * and with a fee payer if it is sponsored.
  */
 export function isSolanaOf({ sponsor, params }: RequestedCallsFields, given: RequestedCallsFields): boolean {
   const signed = decodeSolanaTransaction(parseSolanaWire(String(given.transaction)));
@@ -87,16 +84,16 @@ export function isSolanaOf({ sponsor, params }: RequestedCallsFields, given: Req
   const [feePayer] = signed.staticKeys;
   const wire = sponsor === true && feePayer ? withFeePayer(asked, bytesToBase58(feePayer)) : asked;
   const expected = decodeSolanaTransaction(wire);
-  // The decoded fields are views into the wire bytes, so this changes the transaction.
+  // The decoded fields share memory with the wire bytes, so this also changes the transaction.
   if (expected.recentBlockhash.every((byte) => byte === 0))
     expected.recentBlockhash.set(signed.recentBlockhash);
   return Buffer.compare(expected.message, signed.message) === 0;
 }
 
-/** The calls of an EVM task. */
+/** The calls that an EVM signing task makes. */
 export interface SignedCalls {
   readonly caip2: string;
-  /** The calls. Recipients are in lower case. */
+  /** Recipients are in lower case. */
   readonly calls: readonly BatchCall[];
   /** The account that makes the calls, if the task names it. */
   readonly account?: string | undefined;
@@ -105,8 +102,8 @@ export interface SignedCalls {
 const named: ReadonlySet<string> = new Set(['to', 'value', 'data', ...completedOnEthereum]);
 
 /**
- * The call of a transaction, or the calls of a batch that an account runs by a transaction to itself. Undefined for a
- * task that does anything else or more.
+ * Returns the call of a transaction, or the calls of a batch that an account runs by a transaction to itself. Returns
+ * undefined for a task that does anything else or anything more.
  *
  * NOTE: user operations and delegations are not read, because only a server with a paymaster builds them.
  */
@@ -124,7 +121,7 @@ export function signedCalls({ method, params }: SignTask): SignedCalls | undefin
     data: parseHexBytes(String(data), '/transaction/data'),
   };
   const caip2 = caip2Of(chainId);
-  // Stricter than the contract: calls that share their bytes could unfold to more data than fits into memory.
+  // Stricter than the smart contract: calls that share their bytes could expand to more data than fits into memory.
   const batch = decodeCanonicalBatch(call.data);
   if (batch === undefined) return { caip2, calls: [call] };
   const isPlain = call.value === 0n && equalBytes(encodeBatch(batch), call.data);

@@ -23,7 +23,7 @@ import { acceptedTerms, type Fields, hasOnly, ofActions } from './completed-fiel
 import { type SignedCalls, signedCalls } from './match-calls.ts';
 import type { SignTask } from './match-task.ts';
 
-// Compares calls of vaults and of the distributor of rewards with the body. The id of a vault is derived from its
+// Compares calls of vaults and of the rewards distributor with the body. A vault's id is derived from its smart
 // contract and its asset, and all payments go to the wallet.
 
 interface AskedOf extends Pick<BuildingSettings, 'rewardDistributors'> {
@@ -46,11 +46,11 @@ const byOperation: Readonly<Record<string, Operation>> = {
 };
 
 /**
- * The part of a task in the earn action of the body; undefined for any other task.
+ * Determines which part a task plays in the earn action of the body. Returns undefined if it plays none.
  *
  * @param operation the path after `/earn/ethereum/`.
- * @throws NotComparableError for a vault id that is not derived from a contract, and for rewards without a configured
- * distributor.
+ * @throws NotComparableError for a vault id that is not derived from a smart contract, and for rewards without a
+ * configured distributor.
  */
 export function partOfEarn(
   operation: string,
@@ -67,7 +67,7 @@ export function partOfEarn(
   return { ...part, accounts: [...part.accounts, signed.account] };
 }
 
-/** Matches a task made of an approval of zero, an approval of the amount and the deposit, or some of them. */
+/** Matches a task that consists of some or all of: an approval of zero, an approval of the amount, and the deposit. */
 function partOfDeposit(body: Fields, signed: SignedCalls, { appId }: AskedOf): BuiltPart | undefined {
   const { calls, caip2 } = signed;
   const last = calls.at(-1);
@@ -163,8 +163,8 @@ function onlyCall({ calls }: SignedCalls): BatchCall | undefined {
 }
 
 /**
- * The arguments of a call to this function. Undefined for other calls, for calls with a value, and for calls with
- * bytes after the arguments.
+ * Decodes the arguments of a call to this function. Returns undefined for other calls, for calls with a value, and
+ * for calls with bytes after the arguments.
  */
 function readVaultCall<Name extends string>(
   contract: ContractAbi<Name>,
@@ -182,7 +182,7 @@ interface VaultCall {
   readonly address: string;
 }
 
-/** The amount of a body in base units of the vault's asset; undefined for a body without an amount. */
+/** Returns the amount of a body in base units of the vault's asset, or undefined for a body without an amount. */
 function askedAmount(
   body: Fields,
   vault: VaultCall,

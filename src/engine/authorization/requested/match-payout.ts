@@ -6,11 +6,11 @@ import type { SignTask } from './match-task.ts';
 import { isOfAsset, movementOf } from './match-transfer.ts';
 
 /**
- * The part of a task in the payout of the body: one transfer of the asset and the amount; undefined for any other
- * task.
+ * Determines which part a task plays in the payout of the body: it must be one transfer of the asset and the amount.
+ * Returns undefined for any other task.
  *
- * NOTE: the server supplies the recipient, because the provider chooses one for each payout. The signer cannot see
- * the fee that the server orders from the provider either. Policies evaluate the fee in the body.
+ * NOTE: the server supplies the recipient, because the provider chooses an address for each payout. The signer cannot
+ * see the fee that the server orders from the provider either. Policies evaluate the fee in the body.
  */
 export function partOfPayout(body: Fields, task: SignTask, chainType: string): BuiltPart | undefined {
   const terms = isPayoutRequest(body) ? acceptedTerms(() => readPayoutTerms(chainType, body)) : undefined;
@@ -25,7 +25,7 @@ export function partOfPayout(body: Fields, task: SignTask, chainType: string): B
   return { role: 'pays', atOnce: 1, accounts: [], action };
 }
 
-/** Checks only the fields that are read here. The server has validated the body. */
+/** Checks only the fields that this file reads. The server has validated the rest of the body. */
 function isPayoutRequest(body: Fields): body is Fields & CreateFiatPayoutRequest {
   const { source, destination, developer_fee_percent: fee } = body;
   if (!hasOnly(body, ['source', 'destination', 'developer_fee_percent', ...ofActions])) return false;

@@ -28,7 +28,7 @@ const byMethod: Readonly<Record<string, IsAsked>> = {
     moves(operation, { to: params.receiver_spark_address, token: params.token_identifier }) &&
     isAmount(operation.amount, params.token_amount) &&
     isAmount(operation.fee, 0),
-  // The operators keep their fee from the deposit.
+  // The Spark operators deduct their fee from the deposit.
   claimStaticDeposit: ({ params, operation, own }) =>
     moves(operation, { to: own.address, token: null, deposit: lower(params.transaction_id) }) &&
     isAmount(operation.amount, params.credit_amount_sats),
@@ -45,7 +45,7 @@ const byMethod: Readonly<Record<string, IsAsked>> = {
 const texts = ['id', 'network', 'owner', 'from', 'to', 'amount', 'fee'];
 const textsOrNull = ['token', 'deposit'];
 
-/** Whether the value has the fields of an operation, and no others. */
+/** Returns whether the value has the fields of an operation, and no others. */
 function isSparkOperation(given: Fields): given is Fields & SparkOperation {
   const { invoice } = given;
   return (
@@ -56,7 +56,9 @@ function isSparkOperation(given: Fields): given is Fields & SparkOperation {
   );
 }
 
-/** Whether this is the operation that a body requests. The server chooses its id. */
+/**
+ * Returns whether this is the operation that a body requests. Its id is not compared, because the server chooses it.
+ */
 export function isSparkOf({ method, network = 'MAINNET', params }: Fields, given: Fields): boolean {
   const isAsked = Object.hasOwn(byMethod, String(method)) ? byMethod[String(method)] : undefined;
   if (isAsked === undefined || !isSparkOperation(given)) return false;
@@ -85,7 +87,12 @@ function moves(operation: SparkOperation, { to, token, deposit, invoice }: Movem
   );
 }
 
-/** NOTE: without an amount, everything is withdrawn. The signer has to trust the server about how much that is. */
+/**
+ * Returns whether the operation withdraws what the body asks for.
+ *
+ * NOTE: without an amount, the body asks to withdraw everything. The signer has to trust the server about how much
+ * that is.
+ */
 function isWithdrawn(
   { amount_sats: asked, fee_amount_sats: fee, deduct_fee_from_withdrawal_amount: isDeducted }: Fields,
   { amount, fee: given }: SparkOperation,

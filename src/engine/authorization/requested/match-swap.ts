@@ -18,13 +18,13 @@ import { acceptedTerms, areTexts, type Fields, hasOnly, ofActions } from './comp
 import { signedCalls } from './match-calls.ts';
 import type { SignTask } from './match-task.ts';
 
-// A swap by the router of its chain. The calls are read from the task and compared with the body. The signer has to
+// Compares a swap by the chain's router with the body. The calls are read from the signing task. The signer has to
 // trust the server about the price: the minimum that arrives for a fixed input, and the maximum that is spent for a
 // fixed output.
 
 interface SwapCall {
   readonly kind: 'approve' | 'swap' | 'wrap' | 'pass on';
-  /** The maximum that the call spends or allows, in base units of the source. */
+  /** The maximum that the call spends or allows, in base units of the source asset. */
   readonly spent: bigint;
   /** The recipient of the proceeds; undefined if the call names none. */
   readonly recipient?: string;
@@ -32,16 +32,16 @@ interface SwapCall {
 
 interface Routed {
   readonly terms: SwapTerms;
-  /** The router in lower case. */
+  /** In lower case. */
   readonly router: string;
   readonly wrapped: string | undefined;
 }
 
-/** The longest path: a direct swap has two tokens, one through the wrapped asset has three. */
+/** The maximum number of tokens in a path: two for a direct swap, three for a swap through the wrapped asset. */
 const MAX_HOPS = 3;
 
 /**
- * Determines which part of the requested swap a task is; undefined for any other task.
+ * Determines which part a task plays in the requested swap. Returns undefined if it plays none.
  *
  * @throws NotComparableError for a swap that no configured router makes.
  */
@@ -74,7 +74,7 @@ export function partOfSwap(
       const spending = { rawAmount, decimals: decimals ?? 0, recipient: terms.recipient ?? address };
       return {
         action: swapAction(body, terms, spending),
-        // The decimals of a token without a name are only known on the chain.
+        // Only the chain knows the decimals of a token without a name.
         unknown: [
           ...(isSpentKnown && decimals !== undefined ? [] : ['amount', 'source.amount']),
           ...(isSpentKnown ? [] : ['raw_amount']),
@@ -84,12 +84,12 @@ export function partOfSwap(
   };
 }
 
-/** The wallet approves zero, then the amount. */
+/** The wallet approves zero first, then the amount, so it makes two approvals. */
 const APPROVALS = 2;
 
 function roleOf(kinds: readonly SwapCall['kind'][]): Pick<BuiltPart, 'role' | 'atOnce'> {
   if (kinds.every((kind) => kind === 'approve')) return { role: 'prepares', atOnce: APPROVALS };
-  // A batch that first wraps the asset has the role of its last call, so that only one role pays the recipient.
+  // A batch that first wraps the asset gets the role of its last call, so that only one role pays the recipient.
   return { role: kinds.at(-1) === 'pass on' ? 'passes on' : 'pays', atOnce: 1 };
 }
 
@@ -109,7 +109,7 @@ const ofSwap: readonly string[] = [
   ...ofActions,
 ];
 
-/** Checks only the fields that are read here. The server has validated the body. */
+/** Checks only the fields that this file reads. The server has validated the rest of the body. */
 function isSwapRequest(body: Fields): body is Fields & ExecuteWalletSwapRequest {
   const { source, destination, base_amount: amount, amount_type: type, slippage_bps: slippage } = body;
   return (
@@ -124,8 +124,8 @@ function isSwapRequest(body: Fields): body is Fields & ExecuteWalletSwapRequest 
 }
 
 /**
- * Whether the calls are approvals and the swap, or some of these; or the wrapping of the asset and its payment to the
- * recipient.
+ * Returns whether the calls are some or all of the approvals and the swap, or the wrapping of the asset and its
+ * payment to the recipient.
  */
 function isOneSwap(calls: readonly SwapCall[]): boolean {
   const kinds = calls.map(({ kind }) => kind).join();
@@ -156,7 +156,7 @@ function isSame(token: string | null, to: string): boolean {
   return token?.toLowerCase() === to;
 }
 
-/** An approval of exactly the amount that the router takes, or of zero. */
+/** Reads an approval of exactly the amount that the router takes, or of zero. */
 function readApproval({ terms, router }: Routed, { value, data }: BatchCall): SwapCall | undefined {
   const call = decodeTokenCall(data);
   if (call?.name !== 'approve' || call.spender !== router || value !== 0n) return undefined;
@@ -165,7 +165,7 @@ function readApproval({ terms, router }: Routed, { value, data }: BatchCall): Sw
   return isAsked ? { kind: 'approve', spent } : undefined;
 }
 
-/** Wraps the asset for the wallet. For another recipient, it is then passed on. */
+/** Reads a call that wraps the asset for the wallet. For another recipient, a second call then passes it on. */
 function readWrapping(terms: SwapTerms, { value, data }: BatchCall): SwapCall | undefined {
   const spent = terms.rawAmount;
   if (equalBytes(data, wrappedNative.encodeCall('deposit'))) {
@@ -177,7 +177,7 @@ function readWrapping(terms: SwapTerms, { value, data }: BatchCall): SwapCall | 
   return isRecipient ? { kind: 'pass on', spent } : undefined;
 }
 
-/** Unwraps the asset for the wallet itself. */
+/** Reads a call that unwraps the asset for the wallet itself. */
 function readUnwrapping(terms: SwapTerms, { value, data }: BatchCall): SwapCall | undefined {
   const { rawAmount: spent } = terms;
   const isAsked = value === 0n && equalBytes(data, wrappedNative.encodeCall('withdraw', spent));
@@ -185,7 +185,7 @@ function readUnwrapping(terms: SwapTerms, { value, data }: BatchCall): SwapCall 
 }
 
 interface SwapArguments {
-  /** The exact amount, or a limit. */
+  /** The exact amount or the limit. */
   readonly input: AbiValue | undefined;
   readonly output: AbiValue | undefined;
   readonly path: AbiValue | undefined;
@@ -197,7 +197,7 @@ interface RouterFunction {
   read(args: readonly AbiValue[], value: bigint): SwapArguments;
 }
 
-/** The functions of the router, by which side is exact and by the native asset. */
+/** The functions of the router. The key names the exact side and where the native asset is. */
 const routerFunctions: Readonly<Record<string, RouterFunction>> = {
   'exact_input native token': {
     name: 'swapExactETHForTokens',
@@ -232,7 +232,7 @@ function readSwapCall({ terms, wrapped }: Routed, { value, data }: BatchCall): S
     routerFunctions[`${amountType} ${kindOf(source.tokenAddress)} ${kindOf(destination.tokenAddress)}`];
   const call = swapRouter.decodeCall(data);
   if (call === undefined || call.name !== wanted?.name) return undefined;
-  // Without this check, bytes after the arguments or another encoding would be accepted too.
+  // Without this check, other encodings and bytes after the arguments would be accepted too.
   if (!equalBytes(swapRouter.encodeCall(call.name, ...call.args), data)) return undefined;
   if (source.tokenAddress !== null && value !== 0n) return undefined;
   const { input, output, path, to } = wanted.read(call.args, value);
@@ -245,7 +245,11 @@ function readSwapCall({ terms, wrapped }: Routed, { value, data }: BatchCall): S
   return { kind: 'swap', spent: BigInt(input as bigint), recipient };
 }
 
-/** NOTE: the router itself requires that a path starts or ends with the wrapped asset when the native asset is paid. */
+/**
+ * Returns whether the path leads from the source token to the destination token.
+ *
+ * NOTE: the router itself requires that a path starts or ends with the wrapped asset when the native asset is paid.
+ */
 function isPathOf(
   { source, destination }: SwapTerms,
   wrapped: string | undefined,

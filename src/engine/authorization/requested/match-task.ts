@@ -17,14 +17,14 @@ import { isSparkOf } from './match-spark.ts';
 import { partOfSwap } from './match-swap.ts';
 import { isTransferOf } from './match-transfer.ts';
 
-/** A use of a wallet's key. */
+/** What a wallet's key is to be used for. */
 export type WalletTask =
   | { readonly kind: 'sign'; readonly method: string; readonly params: unknown }
   | { readonly kind: 'export'; readonly form: 'phrase' | 'private-key'; readonly recipient: Uint8Array };
 
 type Body = EvidentRequest['body'];
 
-/** Methods that sign transactions that the server builds. They move funds; none of them signs a message. */
+/** Methods that sign transactions which the server builds. They can move funds; none of them signs a message. */
 const transactionMethods: ReadonlySet<string> = new Set([
   'eth_signTransaction',
   'eth_signUserOperation',
@@ -35,10 +35,9 @@ const transactionMethods: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Whether wallets of the chain type sign in this way.
+ * Returns whether wallets of the chain type sign in this way.
  *
- * INVARIANT: a request for a transaction on one chain does not sign one for another chain whose keys are on the same
- * curve.
+ * INVARIANT: a request for a transaction on one chain cannot make the key sign for another chain with the same curve.
  */
 export function isTaskOfChain(task: WalletTask, chainType: string): boolean {
   if (task.kind === 'export' || task.method === 'raw_sign') return true;
@@ -47,7 +46,8 @@ export function isTaskOfChain(task: WalletTask, chainType: string): boolean {
 }
 
 /**
- * Whether the server builds such a task itself, so that it is not compared with a request field by field.
+ * Returns whether the server may have built the task itself. It then cannot be compared with a request field by
+ * field.
  *
  * NOTE: a transaction without a chain id (EIP-155) is valid on every chain, so the server builds none.
  */
@@ -59,13 +59,17 @@ export function isTransactionTask(task: WalletTask): boolean {
   return method !== 'eth_sign7702Authorization' || delegatesToOurs(params);
 }
 
-/** The contracts to which the server delegates accounts, for batches and for sponsored operations. Lower case. */
+/** The smart contracts to which the server delegates accounts, for batches and for sponsored operations. Lower case. */
 const ourContracts: ReadonlySet<string> = new Set([
   '0xe6cae83bde06e4c305530e199d7217f42808555b',
   '0x00000000bebedb7c30ee418158e26e31a5a8f3e2',
 ]);
 
-/** NOTE: a delegation for chain 0 is valid on every chain, so it does not count here. */
+/**
+ * Returns whether the task delegates the account to one of our smart contracts.
+ *
+ * NOTE: a delegation for chain 0 is valid on every chain, so it does not count here.
+ */
 function delegatesToOurs(params: unknown): boolean {
   const { contract, chain_id: chainId } = params as Fields;
   return (
@@ -88,21 +92,24 @@ export const builtMethods: Readonly<Record<string, string>> = {
   '/earn/ethereum/fees/collect': 'earn_fee_collect',
 };
 
-/** The requested operation, and its wallet. */
+/** Describes the requested operation and its wallet. */
 interface RequestedOf {
-  /** The part of the path after the wallet. */
+  /** The part of the path after the wallet id. */
   readonly rest: string;
   readonly chainType: string;
   readonly appId: string;
-  /** Undefined if the server itself has the keys. Transactions that it builds are then not compared. */
+  /**
+   * Undefined if the server itself has the keys. Transactions that it builds are then not compared with the request.
+   */
   readonly building: BuildingSettings | undefined;
 }
 
 /**
  * Requires that the request asks for this task.
  *
- * @returns the part of the task in an action that the server builds, if it is compared.
- * @throws UnauthorizedUseError; NotComparableError.
+ * @returns the part that the task plays in an action that the server builds; undefined if it is not compared.
+ * @throws UnauthorizedUseError if the request does not ask for the task; NotComparableError if that cannot be
+ * determined.
  */
 export function requireRequested(
   { method, body }: EvidentRequest,
@@ -134,11 +141,11 @@ function partOf(
 
 type IsSigned = (body: Body, task: SignTask, asked: RequestedOf) => boolean;
 
-/** Operations on a wallet that sign the content of their body, by the path after the wallet. */
+/** Operations on a wallet that sign the content of their body, by the part of the path after the wallet id. */
 const signingPaths: Readonly<Record<string, IsSigned>> = {
   '/raw_sign': (body, task) => task.method === 'raw_sign' && isSame(task.params, body.params),
   '/rpc': isRequestedRpc,
-  // A server with a signer has no exchange.
+  // A server with a separate signer has no exchange.
   '/transfer': (body, task, { chainType, building }) =>
     isTransferOf(body, task, { chainType, hasExchange: building === undefined }),
 };
@@ -147,7 +154,7 @@ function isRequested(asked: RequestedOf, body: Body, task: WalletTask): boolean 
   const { rest } = asked;
   if (task.kind === 'export') return isRequestedExport(rest, body, task);
   if (Object.hasOwn(signingPaths, rest)) return signingPaths[rest]!(body, task, asked);
-  // Operations on Spark are requested by RPC only.
+  // Operations on Spark are only requested through RPC.
   return Object.hasOwn(builtMethods, rest) && isTransactionTask(task) && task.method !== 'spark_operation';
 }
 
@@ -200,8 +207,8 @@ function isRequestedRpc(body: Body, task: SignTask): boolean {
 }
 
 /**
- * NOTE: an owner can have several smart wallets. The signer does not compare which of them the signature is for; it
- * compares only the message.
+ * NOTE: an owner can have several smart wallets. The signer compares only the message, not which smart wallet the
+ * signature is for.
  */
 function isForSmartAccount(body: Body, { smart_account: account, ...params }: Fields): boolean {
   return isSame(params, body.params) && isOfChain(body, (account as Fields | undefined)?.chain_id ?? 0);
@@ -214,8 +221,8 @@ function isSentTron({ params }: Body, task: SignTask): boolean {
 }
 
 /**
- * Whether the task has the calls of a body, as one transaction or as a user operation, or is the delegation that
- * either may need.
+ * Returns whether the task has the calls of a body, as one transaction or as a user operation, or is the delegation
+ * that either may need.
  */
 function areSentCalls(body: Body, task: SignTask): boolean {
   if (task.method === 'eth_signTransaction') {
@@ -231,9 +238,9 @@ function isSponsored(body: Body, task: SignTask): boolean {
 }
 
 /**
- * The accounts for which a task acts, if the server states them: the wallet in a batch, the sender of a user
- * operation, or the owner of a contract on Tron. Empty for other tasks, and if the owner's request itself states the
- * account.
+ * Returns the accounts for which a task acts, if the server states them: the wallet in a batch, the sender of a user
+ * operation, or the owner of a contract on Tron. Returns an empty list for other tasks, and if the owner's request
+ * itself states the account.
  */
 export function accountsOf({ body }: EvidentRequest, task: WalletTask): readonly string[] {
   if (task.kind !== 'sign' || body.method === task.method) return [];
@@ -245,14 +252,20 @@ export function accountsOf({ body }: EvidentRequest, task: WalletTask): readonly
   return [String((task.params as { transaction: Fields }).transaction.to)];
 }
 
-/** The accounts whose funds a task on Tron moves. A key can also sign for other accounts that gave it a permission. */
+/**
+ * Returns the accounts whose funds a task on Tron moves. A key can also sign for other accounts that gave it
+ * permission.
+ */
 export function contractOwnersOf(task: WalletTask): readonly string[] {
   if (task.kind !== 'sign' || task.method !== 'tron_signTransaction') return [];
   const { raw_data: rawData } = task.params as { raw_data: Fields };
   return (rawData.contract as readonly Fields[]).map((contract) => String(contract.owner_address));
 }
 
-/** Whether the task is the transaction that the client sent, with only those additions that the server may fill in. */
+/**
+ * Returns whether the task is the transaction that the client sent, with only those additions that the server may
+ * fill in.
+ */
 function isSentTransaction(body: Body, task: SignTask): boolean {
   if (body.sponsor === true) return isSponsored(body, task);
   if (task.method !== 'eth_signTransaction') return false;
@@ -266,7 +279,7 @@ function isSentTransaction(body: Body, task: SignTask): boolean {
   );
 }
 
-/** The uses of a key that signed requests allow: paths after the wallet, and sending methods of RPC. */
+/** The operations that signed requests can authorize: paths after the wallet id, and RPC methods that send. */
 export const comparedOperations = {
   paths: [...Object.keys(signingPaths), EXPORT_PATH, ...Object.keys(builtMethods)],
   sendingMethods: Object.keys(sendingMethods),

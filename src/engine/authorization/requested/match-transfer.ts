@@ -31,8 +31,8 @@ import {
 } from './completed-fields.ts';
 import type { SignTask } from './match-task.ts';
 
-// A transfer is read from the transaction to be signed, compared with the body, and built again as the server builds
-// it. The result must equal the transaction to be signed.
+// Reads a transfer from the transaction to be signed, compares it with the body, and builds it again as the server
+// does. The result must equal the transaction to be signed.
 
 /** The asset, amount and recipient that a transaction moves. */
 interface SignedMovement extends Movement {
@@ -54,13 +54,13 @@ const forms: Readonly<Record<string, TransferForm>> = {
   tron: { method: 'tron_signTransaction', read: readOnTron },
 };
 
-/** The single transfer of a task; undefined if the task does anything else. */
+/** Reads the single transfer of a task. Returns undefined if the task does anything else. */
 export function movementOf({ method, params }: SignTask, chainType: string): SignedMovement | undefined {
   const form = Object.hasOwn(forms, chainType) ? forms[chainType] : undefined;
   return form?.method === method ? form.read(params as Fields) : undefined;
 }
 
-/** The transfer of a body, and the movement of a task. Undefined if the task does anything else. */
+/** Reads the transfer of a body and the movement of a task. Returns undefined if the task does anything else. */
 function readRequested(
   body: Fields,
   task: SignTask,
@@ -74,10 +74,10 @@ function readRequested(
 }
 
 /**
- * Whether a task is the transfer of the body, or the deposit to an exchange for it.
+ * Returns whether a task is the transfer of the body, or the deposit to an exchange for it.
  *
  * @param hasExchange whether the server has an exchange.
- * @throws NotComparableError for a transfer to another asset or chain without an exchange.
+ * @throws NotComparableError for a transfer to another asset or chain if the server has no exchange.
  */
 export function isTransferOf(
   body: Fields,
@@ -94,8 +94,8 @@ export function isTransferOf(
 }
 
 /**
- * The action that policies evaluate for a transfer: its body, with the signed amount if an exchange determines the
- * amount.
+ * Returns the action that policies evaluate for a transfer: its body, with the signed amount if an exchange
+ * determines the amount.
  */
 export function requestedTransferAction(
   body: Fields,
@@ -117,7 +117,7 @@ const ofTransfer: readonly string[] = [
   ...ofActions,
 ];
 
-/** Checks only the fields that are read here. The server has validated the body. */
+/** Checks only the fields that this file reads. The server has validated the rest of the body. */
 function isTransferRequest(body: Fields): body is Fields & TransferRequest {
   const { amount, amount_type: type, source, destination } = body;
   return (
@@ -129,9 +129,9 @@ function isTransferRequest(body: Fields): body is Fields & TransferRequest {
 }
 
 /**
- * Whether the transaction moves what the body requests.
+ * Returns whether the transaction moves what the body requests.
  *
- * NOTE: an exchange chooses its own deposit address, and the amount that it needs to deliver a fixed amount.
+ * NOTE: an exchange chooses its own deposit address, and the amount to spend for a fixed amount that arrives.
  */
 function isAsked(terms: TransferTerms, movement: SignedMovement, chainType: string): boolean {
   const { source, destination, isExchange } = terms;
@@ -142,7 +142,7 @@ function isAsked(terms: TransferTerms, movement: SignedMovement, chainType: stri
   );
 }
 
-/** Whether a movement is of this asset. The chain is compared only if the movement names it. */
+/** Returns whether a movement is of this asset. The chain is compared only if the movement names it. */
 export function isOfAsset(
   { caip2, tokenAddress }: SignedMovement,
   asset: { readonly chain: { readonly caip2: string }; readonly tokenAddress: string | null },
@@ -159,10 +159,12 @@ function isSameAddress(chainType: string, one: string, other: string): boolean {
   return read !== undefined && read === readChainAddress(chainType, other);
 }
 
-/** ERC-20 declares `decimals` a uint8. */
+/** All values that `decimals()` of an ERC-20 token can have, a uint8. */
 const anyDecimals: readonly number[] = Array.from({ length: 256 }, (_, index) => index);
 
 /**
+ * Returns whether a movement has the amount that the body requests.
+ *
  * CHOICE: only the chain knows the decimals of an ERC-20 token without a name, and the signer cannot read the chain.
  * So the amount of such a token is compared except for the number of trailing zeros.
  */
@@ -189,7 +191,7 @@ function readOnEthereum(params: Fields): SignedMovement | undefined {
   };
 }
 
-/** The movement of a call: its value, or tokens. */
+/** Returns the movement of a call: its value, or the tokens that it transfers. */
 function movementOfCall(
   to: string,
   { data, value }: { readonly data: Uint8Array; readonly value: bigint },
@@ -209,13 +211,14 @@ function readOnSolana({ transaction }: Fields): SignedMovement | undefined {
   const mint = tokenAddress === null ? undefined : { address: tokenAddress, decimals, tokenProgram };
   const wire = encodeSolanaTransfer({ from: bytesToBase58(payer), to, mint, rawAmount });
   const built = decodeSolanaTransaction(wire);
-  // The decoded fields are views into the wire bytes, so this changes the transaction.
+  // The decoded fields share memory with the wire bytes, so this also changes the transaction.
   built.recentBlockhash.set(signed.recentBlockhash);
   return equalBytes(built.message, signed.message) ? movement : undefined;
 }
 
 /**
- * The movement of the last instruction. For tokens, the previous instruction creates the account and names its owner.
+ * Returns the movement of the last instruction. For tokens, the previous instruction creates the recipient's token
+ * account and names its owner.
  */
 function solanaMovement(
   signed: SolanaTransaction,
@@ -234,7 +237,7 @@ function solanaMovement(
   return { movement: { ...moved, decimals: Number(decimals) }, tokenProgram };
 }
 
-// The position of the owner among the accounts: payer, account, owner, mint, programs. Source:
+// The index of the owner among the accounts: payer, token account, owner, mint, programs. Source:
 // spl-associated-token-account instruction.rs.
 const OWNER_OF_NEW_ACCOUNT = 2;
 

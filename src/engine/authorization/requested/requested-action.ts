@@ -33,17 +33,17 @@ interface SigningWallet {
 
 interface AskedOfWallet {
   readonly request: EvidentRequest;
-  /** The part of the path after the wallet. */
+  /** The part of the path after the wallet id. */
   readonly rest: string;
-  /** The part of the task in an action that the server builds, if it is compared. */
+  /** The part that the task plays in an action that the server builds; undefined if it is not compared. */
   readonly part: BuiltPart | undefined;
 }
 
 /**
- * The action that policies evaluate for a task: decoded from the data to be signed, under the method of the signed
- * request. The caller has checked that the request asks for this task.
+ * Decodes the action that policies evaluate for a task from the data to be signed. It has the method of the signed
+ * request. The caller must have checked that the request asks for this task.
  *
- * @throws SigningInputError for data that cannot be signed either.
+ * @throws SigningInputError for data that could not be signed either.
  */
 export async function requestedAction(
   { request: { body }, rest, part }: AskedOfWallet,
@@ -65,7 +65,7 @@ function asKnown(action: PolicyAction): KnownAction {
   return { action, unknown: [] };
 }
 
-/** The action of a transfer. Policies evaluate its body, which was compared with the transaction. */
+/** Returns the action of a transfer. Policies evaluate its body, which was compared with the transaction. */
 function transferOf(body: EvidentRequest['body'], task: SignTask, { chainType }: SigningWallet): KnownAction {
   const action = requestedTransferAction(body, task, chainType);
   if (action === undefined) throw new UnauthorizedUseError('the signed request asks for something else');
@@ -73,6 +73,8 @@ function transferOf(body: EvidentRequest['body'], task: SignTask, { chainType }:
 }
 
 /**
+ * Returns an action without content.
+ *
  * CHOICE: a delegation to one of our account contracts is evaluated by its method alone. Its effects are in the
  * transactions that use it.
  */
@@ -104,7 +106,9 @@ async function rpcAction(
 
 const unreadable: readonly ActionUnit[] = [{ label: 'transaction', undecodable: 'it is of another kind' }];
 
-/** The units of a transaction that is signed in order to be sent. Undefined if the method does not send it. */
+/**
+ * Returns the units of a transaction that is signed in order to be sent, or undefined if the method does not send it.
+ */
 async function sentUnits(
   { method, experimental_data_suffix: given }: EvidentRequest['body'],
   { method: signing, params }: SignTask,
@@ -116,7 +120,7 @@ async function sentUnits(
       const { transaction } = params as { transaction: EthereumTransaction };
       const prepared = await prepareEthereumTransaction(transaction);
       const units = transactionUnits(await decodeEthereumTransaction(prepared.wireBytes()));
-      // The suffix of a batch is outside its calls.
+      // The suffix of a batch is appended after the batch, not to one of its calls.
       return method === 'wallet_sendCalls' ? unitsOfBatch(units, address) : withoutSuffix(units, suffix);
     }
     case 'eth_signUserOperation': {
@@ -142,7 +146,7 @@ function senderOf({ params }: SignTask): string {
   return (params as OperationParams).user_operation.sender;
 }
 
-/** The calls of a batch, which is a transaction of the wallet to itself without a value. */
+/** Returns the units of a batch, which is a transaction of the wallet to itself without a value. */
 function unitsOfBatch(units: readonly ActionUnit[], address: string): readonly ActionUnit[] | undefined {
   const [unit, ...others] = units;
   const call = unit?.ethereumCall;

@@ -11,18 +11,18 @@ import { parseQuantity, type Quantity } from '../../signing/fields.ts';
 import type { EvidentRequest } from '../signed-evidence.ts';
 import type { WalletTask } from './match-task.ts';
 
-/** The operator's ceilings that replace the defaults, by chain. */
+/** Fee ceilings that override the defaults, by chain. The operator sets them. */
 export type ConfiguredCeilings = ReadonlyMap<string, Partial<EvmCeilings>>;
 
 interface AskedOfWallet {
   readonly body: EvidentRequest['body'];
-  /** The part of the path after the wallet. */
+  /** The part of the path after the wallet id. */
   readonly rest: string;
 }
 
 /**
- * Requires that a fee which the server has filled in is within the ceilings of its chain. The caller has checked that
- * the request asks for this task, so fields that the request names are unchanged.
+ * Requires that a fee which the server has filled in is within the ceilings of its chain. The caller must have
+ * checked that the request asks for this task, so fields that the request sets are unchanged.
  *
  * @param request undefined for an automation.
  * @throws FeeAboveCeilingError; SigningInputError for a number that cannot be read.
@@ -44,18 +44,20 @@ export function requireFeesBelow(
   );
 }
 
-/** Whether the request contains everything that is signed. */
+/** Returns whether the request itself contains everything that is signed. */
 function isWhole(request: AskedOfWallet | undefined, method: string): boolean {
   return request?.rest === '/rpc' && request.body.method === method;
 }
 
 interface FilledFees {
   readonly chain_id?: Quantity | undefined;
-  /** Undefined for a task without a fee, or with a fee that is not filled in. */
+  /** Undefined if the task has no fee, or if the caller set the fee. */
   readonly excessIn?: (ceilings: EvmCeilings) => FeeExcess | undefined;
 }
 
 /**
+ * Returns the fees that the server has filled in.
+ *
  * NOTE: the fee of a Solana or Tron transaction is not checked here, because it is compared with the request like the
  * rest of the transaction.
  */
@@ -75,7 +77,7 @@ function feesOf(request: AskedOfWallet | undefined, { method, params }: SignTask
 
 type SignTask = Extract<WalletTask, { kind: 'sign' }>;
 
-/** The fee fields that the request itself names. */
+/** Returns the fee fields that the request itself sets. */
 function askedFees(request: AskedOfWallet | undefined): FeeFields {
   if (request?.rest !== '/rpc' || request.body.method !== 'eth_sendTransaction') return {};
   return (request.body.params as { transaction: FeeFields }).transaction;

@@ -22,12 +22,12 @@ export interface Checkpoint extends TreeHead {
   readonly origin: string;
 }
 
-/** The text that is signed. */
+/** Returns the text that is signed. */
 export function checkpointText({ origin, size, root }: Checkpoint): string {
   return `${origin}\n${size}\n${Buffer.from(root).toString('base64')}\n`;
 }
 
-/** The signed note of a text. `signature`: Ed25519 over the text, 64 bytes. */
+/** Returns the signed note of a text. `signature`: Ed25519 over the text, 64 bytes. */
 export function signedNote(text: string, verifier: NoteVerifier, signature: Uint8Array): string {
   const value = Buffer.concat([keyId(verifier), signature]).toString('base64');
   return `${text}\n— ${verifier.name} ${value}\n`;
@@ -39,7 +39,7 @@ function keyId({ name, publicKey }: NoteVerifier): Buffer {
   return hash('sha256', key, 'buffer').subarray(0, ID_BYTES);
 }
 
-/** A verifier key in its configuration format: `<name>+<hex of key id>+<base64 of 0x01 || public key>`. */
+/** Returns a verifier key in its configuration format: `<name>+<hex of key id>+<base64 of 0x01 || public key>`. */
 export function writeVerifierKey(verifier: NoteVerifier): string {
   const key = Buffer.concat([Uint8Array.of(ED25519), verifier.publicKey]);
   return `${verifier.name}+${keyId(verifier).toString('hex')}+${key.toString('base64')}`;
@@ -55,8 +55,9 @@ export function readVerifierKey(text: string): NoteVerifier | undefined {
 }
 
 /**
- * The checkpoint in a signed note; undefined if the note is malformed or has no valid signature by the verifier.
- * Signatures by others, such as witnesses, are ignored. Lines after the root are ignored too, but they are signed.
+ * Returns the checkpoint in a signed note, or undefined if the note is malformed or has no valid signature by the
+ * verifier. Signatures by others, such as witnesses, are ignored. Lines after the root are ignored too, but they are
+ * signed.
  */
 export function openCheckpoint(note: string, verifier: NoteVerifier): Checkpoint | undefined {
   const end = note.lastIndexOf('\n\n');

@@ -91,7 +91,10 @@ export async function consistencyProof(
   return proof;
 }
 
-/** The root to which an inclusion proof leads; undefined for a proof of the wrong length. RFC 9162 section 2.1.3.2. */
+/**
+ * Returns the root to which an inclusion proof leads, or undefined for a proof of the wrong length. RFC 9162 section
+ * 2.1.3.2.
+ */
 export function rootOfInclusion(
   { leaf, index, size }: { readonly leaf: Uint8Array; readonly index: number; readonly size: number },
   proof: readonly Uint8Array[],
@@ -117,7 +120,10 @@ export interface TreeHead {
   readonly root: Uint8Array;
 }
 
-/** Whether the proof shows that the tree `first` is the beginning of the tree `second`. RFC 9162 section 2.1.4.2. */
+/**
+ * Returns whether the proof shows that the tree `first` is the beginning of the tree `second`. RFC 9162 section
+ * 2.1.4.2.
+ */
 export function isConsistent(first: TreeHead, second: TreeHead, proof: readonly Uint8Array[]): boolean {
   if (first.size > second.size) return false;
   if (first.size === second.size) return proof.length === 0 && isEqual(first.root, second.root);
@@ -153,7 +159,7 @@ export function rootOfHashes(hashes: readonly Uint8Array[]): Uint8Array {
   return row[0]!;
 }
 
-/** The largest power of two below `count`. */
+/** Returns the largest power of two below `count`. */
 function splitOf(count: number): number {
   return 2 ** Math.floor(Math.log2(count - 1));
 }

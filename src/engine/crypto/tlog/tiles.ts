@@ -37,7 +37,7 @@ export class MissingHashesError extends Error {
   }
 }
 
-/** The hashes of a tile as views, without copies. */
+/** Returns the hashes of a tile as views, without copies. */
 export function hashesOf(tile: Uint8Array): Uint8Array[] {
   const hashes: Uint8Array[] = [];
   for (let at = 0; at + HASH_BYTES <= tile.length; at += HASH_BYTES) {
@@ -54,7 +54,7 @@ export interface ExtendedTile {
 }
 
 /**
- * The tiles that change when leaves are appended to a tree of `size`.
+ * Returns the tiles that change when leaves are appended to a tree of `size`.
  *
  * @param readTile is called for partial tiles only.
  */
@@ -84,15 +84,15 @@ export async function appendToTiles(
 }
 
 /**
- * The tiles of one level of a tree: the number of full tiles, and the width of the partial tile, or 0 if there is
- * none.
+ * Returns the tiles of one level of a tree: the number of full tiles, and the width of the partial tile, or 0 if
+ * there is none.
  */
 export function tilesAt(level: number, size: number): { readonly full: number; readonly partial: number } {
   const hashes = Math.floor(size / TILE_WIDTH ** level);
   return { full: Math.floor(hashes / TILE_WIDTH), partial: hashes % TILE_WIDTH };
 }
 
-/** The path of a tile, or of the bundle of entries at level `entries`. `width`: 256 for a full one. */
+/** Returns the path of a tile, or of the bundle of entries at level `entries`. `width`: 256 for a full one. */
 export function tilePath(level: number | 'entries', index: number, width: number): string {
   const digits = String(index);
   const padded = digits.padStart(Math.ceil(digits.length / 3) * 3, '0');
@@ -111,7 +111,7 @@ export function writeBundle(entries: readonly Uint8Array[]): Buffer {
   return Buffer.concat(parts);
 }
 
-/** The entries of a bundle; undefined if the bundle ends within an entry. */
+/** Returns the entries of a bundle, or undefined if the bundle ends within an entry. */
 export function readBundle(bundle: Uint8Array): Uint8Array[] | undefined {
   const entries: Uint8Array[] = [];
   let at = 0;

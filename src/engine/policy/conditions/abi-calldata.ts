@@ -247,7 +247,9 @@ function decodeArguments(fn: NamedFunction, dataBytes: Uint8Array): ReadArgument
 /** Reads a field of calldata. */
 type ReadCalldata = (dataBytes: Uint8Array, facts: PolicyFacts) => Observation;
 
-/** The values at the end of the path. INVARIANT: `findLeaf` built `steps` from the types that decoded `value`. */
+/**
+ * Returns the values at the end of the path. INVARIANT: `findLeaf` built `steps` from the types that decoded `value`.
+ */
 function walk(
   value: AbiValue,
   steps: readonly (number | 'each')[],
@@ -317,7 +319,7 @@ function resolveCalldataField(
   };
 }
 
-/** A calldata field whose bytes `readData` takes from the unit. */
+/** Returns a calldata field whose bytes `readData` takes from the unit. */
 export function calldataField(
   condition: ConditionInput,
   readData: (

@@ -25,7 +25,7 @@ function readTypedData(unit: ActionUnit, read: (typedData: TypedData) => Observa
   return unit.typedData === undefined ? absent('not typed data') : read(unit.typedData);
 }
 
-/** The text to compare for a JSON value; undefined when the value does not have the EIP-712 type. */
+/** Returns the text to compare for a JSON value, or undefined when the value does not have the EIP-712 type. */
 function asText(kind: ValueKind, value: unknown): string | undefined {
   if (kind === 'number') {
     if (typeof value === 'bigint') return value.toString();
@@ -83,7 +83,7 @@ function assertTypes(types: TypeMap): void {
   }
 }
 
-/** The elementary type at the end of the path. Member names lead into structs; array indexes are optional. */
+/** Returns the elementary type at the end of the path. Member names lead into structs; array indexes are optional. */
 function findType(types: TypeMap, type: string, path: readonly string[]): string | undefined {
   const array = ARRAY.exec(type);
   if (array) {
@@ -140,7 +140,7 @@ function walk(field: FieldPath, { type, value }: Place, path: readonly string[])
   return walk(field, { type: member.type, value: (value as Record<string, unknown>)[member.name] }, rest);
 }
 
-/** Whether both maps have the same types with the same members in the same order. */
+/** Returns whether both maps have the same types with the same members in the same order. */
 function sameTypes(left: TypeMap, right: TypeMap): boolean {
   const names = Object.keys(left);
   return (
@@ -176,7 +176,7 @@ function searchOf(typedData: TypedData) {
   return known;
 }
 
-/** The EIP-712 encodeType of a struct of typed data. */
+/** Returns the EIP-712 encodeType of a struct of typed data. */
 function encodedType(typedData: TypedData, name: string): string {
   const { encoded } = searchOf(typedData);
   const known = encoded.get(name) ?? encodeType(new Map(Object.entries(typedData.types)), name);
@@ -236,8 +236,8 @@ function findStructs({ types, primaryType, message }: TypedData): FoundStructs {
 }
 
 /**
- * The values of the struct `wanted` in a message, at any depth. This includes trees of messages whose signature
- * counts for each leaf, such as bulk orders, and messages that wrap another message. A malformed value is
+ * Returns the values of the struct `wanted` in a message, at any depth. This includes trees of messages whose
+ * signature counts for each leaf, such as bulk orders, and messages that wrap another message. A malformed value is
  * `MALFORMED`.
  */
 function occurrences(typedData: TypedData, wanted: string): readonly unknown[] {
@@ -252,7 +252,7 @@ function baseOf(type: string): string {
   return type.split('[', 1)[0]!;
 }
 
-/** The wanted struct, and all structs that lead to it through their members. */
+/** Returns the wanted struct, and all structs that lead to it through their members. */
 function structsContaining(types: TypeMap, wanted: string): ReadonlySet<string> {
   const users = new Map<string, Set<string>>();
   for (const [name, members] of Object.entries(types)) {

@@ -6,7 +6,7 @@ const PREFIX = 'aggregation.';
 /** `in_condition_set` is excluded, because condition sets are read before the total is known. */
 const OPERATORS = ORDERING.filter((operator) => operator !== 'in_condition_set');
 
-/** The id in a field `aggregation.<id>`; undefined for any other field. */
+/** Returns the id in a field `aggregation.<id>`, or undefined for any other field. */
 export function referencedAggregation(field: string): string | undefined {
   const id = field.startsWith(PREFIX) ? field.slice(PREFIX.length) : '';
   return /^[a-z0-9]{1,64}$/.test(id) ? id : undefined;

@@ -45,7 +45,7 @@ export async function signEthereumTransaction(
   return signPreparedTransaction(secret, prepared);
 }
 
-/** The signed wire bytes of a validated transaction as 0x hex; their keccak256 is the transaction hash. */
+/** Returns the signed wire bytes of a validated transaction as 0x hex; their keccak256 is the transaction hash. */
 export function signPreparedTransaction(secret: Uint8Array, prepared: PreparedTransaction): `0x${string}` {
   const digest = keccak_256(hexToBytes(prepared.signingBytes().slice(2)));
   return prepared.wireBytes(signatureTuple(ecBackend.sign(digest, secret)));
@@ -171,7 +171,7 @@ const SIGN_PAYLOADS = {
 } as const;
 
 /**
- * The signer of a transaction as lower-case 0x hex.
+ * Returns the signer of a transaction as lower-case 0x hex.
  *
  * @param view the result of `decodeEthereumTransaction` for the same bytes.
  * @throws InvalidTransactionError when the transaction is unsigned or not signed by a secp256k1 key.
@@ -189,7 +189,8 @@ export async function recoverEthereumSender(serialized: Hex, view: EthereumTrans
 }
 
 /**
- * The account that pays the gas: on Tempo the signer of the fee payer signature, if any, otherwise the sender.
+ * Returns the account that pays the gas: on Tempo the signer of the fee payer signature, if any, otherwise the
+ * sender.
  *
  * @throws InvalidTransactionError
  */
@@ -205,7 +206,7 @@ export async function recoverFeePayer(
 }
 
 /**
- * The signer of a 32-byte digest.
+ * Returns the signer of a 32-byte digest.
  *
  * @param signature r || s || v with v = 27 or 28, 0x hex.
  * @throws InvalidTransactionError
@@ -216,8 +217,8 @@ export function recoverDigestSigner(digest: Uint8Array, signature: string): stri
 }
 
 /**
- * The signer of an EIP-7702 authorization. Undefined when the signature is invalid; the authorization then has no
- * effect.
+ * Returns the signer of an EIP-7702 authorization. Returns undefined when the signature is invalid; the authorization
+ * then has no effect.
  */
 export function recoverAuthority(
   authorization: EthereumTransactionView['authorizations'][number],
@@ -233,7 +234,7 @@ export function recoverAuthority(
 }
 
 /**
- * The signer of a payload.
+ * Returns the signer of a payload.
  *
  * @param signature r || s || parity as 0x hex.
  * @throws InvalidTransactionError

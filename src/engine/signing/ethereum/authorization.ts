@@ -46,7 +46,7 @@ export function signAuthorization(
 }
 
 /**
- * The bytes whose keccak256 hash an authorization signs.
+ * Returns the bytes whose keccak256 hash an authorization signs.
  *
  * @throws InvalidFieldError
  */
@@ -58,7 +58,7 @@ export function encodeAuthorization(params: AuthorizationParams): Uint8Array {
   return hexToBytes(`05${Rlp.fromHex([numberHex(chainId), address, numberHex(nonce)]).slice(2)}`);
 }
 
-/** An integer without leading zero bytes. */
+/** Returns an integer without leading zero bytes. */
 function numberHex(value: bigint): `0x${string}` {
   const digits = value === 0n ? '' : value.toString(16);
   return `0x${digits.padStart(digits.length + (digits.length % 2), '0')}`;

@@ -106,7 +106,7 @@ export function parentHash(one: string, other: string): string {
   return bytesTo0xHex(keccak_256(hexToBytes(low.slice(2) + high.slice(2))));
 }
 
-/** The root that follows from a leaf and the siblings in `proof`. */
+/** Returns the root that follows from a leaf and the siblings in `proof`. */
 export function rootOfProof(leaf: string, proof: readonly string[]): string {
   return proof.reduce(parentHash, leaf);
 }

@@ -7,12 +7,12 @@ import { type ChainSigner, compressedKey, requireDigest } from '../chain-signer.
 import { parseHexBytes, parseMessage } from '../fields.ts';
 import type { VerifyingAccount } from './smart-accounts.ts';
 
-/** The EIP-55 address of a 32-byte secret. */
+/** Returns the EIP-55 address of a 32-byte secret. */
 export function ethereumAddress(secret: Uint8Array): string {
   return checksumAddress(bytesToHex(evmAccount(secret)));
 }
 
-/** The 20-byte account of a secret: keccak256(X || Y)[12..32]. TRON uses the same. */
+/** Returns the 20-byte account of a secret: keccak256(X || Y)[12..32]. TRON uses the same. */
 export function evmAccount(secret: Uint8Array): Uint8Array {
   const publicKey = ecBackend.publicKey(secret, false);
   return keccak_256(publicKey.subarray(1)).subarray(12);
@@ -31,7 +31,7 @@ export function checksumAddress(accountHex: string): string {
   return address;
 }
 
-/** The address of a contract created by a transaction: keccak256(rlp([sender, nonce]))[12..32], 0x hex. */
+/** Returns the address of a contract created by a transaction: keccak256(rlp([sender, nonce]))[12..32], 0x hex. */
 export function contractAddress(sender: string, nonce: number): string {
   const digits = nonce.toString(16);
   const nonceHex = nonce === 0 ? '' : digits.padStart(digits.length + (digits.length % 2), '0');
@@ -64,7 +64,7 @@ export function signatureTuple({ compact, recoveryId }: EcdsaSignature): {
   };
 }
 
-/** The signature of an envelope as 0x hex of r || s || parity (0 or 1); undefined when it is unsigned. */
+/** Returns the signature of an envelope as 0x hex of r || s || parity (0 or 1), or undefined when it is unsigned. */
 export function signatureHex(signature: {
   readonly r?: string | undefined;
   readonly s?: string | undefined;
@@ -83,7 +83,7 @@ export interface PersonalSignParams {
   readonly smart_account?: VerifyingAccount | undefined;
 }
 
-/** The EIP-191 version 0x45 digest of a message. */
+/** Returns the EIP-191 version 0x45 digest of a message. */
 export function hashPersonalMessage(message: Uint8Array): Uint8Array {
   // keccak256(0x19 || "Ethereum Signed Message:\n" || decimal length || message)
   const head = utf8ToBytes(`\x19Ethereum Signed Message:\n${message.length}`);

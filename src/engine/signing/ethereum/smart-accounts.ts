@@ -73,8 +73,8 @@ const PROXY_TAIL = hexToBytes(
 const CREATE2_MARK = Uint8Array.of(0xff);
 
 /**
- * The counterfactual address of the smart wallet of `owner`. It can receive assets before the factory deploys it.
- * Source: EIP-1014; LightAccountFactory.getAddress.
+ * Returns the counterfactual address of the smart wallet of `owner`. It can receive assets before the factory deploys
+ * it. Source: EIP-1014; LightAccountFactory.getAddress.
  *
  * @param owner `0x` and 40 hex digits; salt: 32 bytes, all zero for an owner's first wallet.
  * @returns the EIP-55 address.
@@ -103,7 +103,7 @@ export interface VerifyingAccount {
 }
 
 /**
- * A signature that a Light Account 2 verifies for a digest: 0x00 (its owner is a key) || r || s || v, over
+ * Returns a signature that a Light Account 2 verifies for a digest: 0x00 (its owner is a key) || r || s || v, over
  * `LightAccountMessage(bytes message)` in the domain of the account. Source: light-account v2.0.0, ERC1271.sol and
  * LightAccount.sol.
  */
@@ -126,8 +126,8 @@ const wrapped = AbiParameters.from('address factory, bytes factoryCalldata, byte
 const WRAPPER_MAGIC = '6492'.repeat(16);
 
 /**
- * The signature of an owner's first smart wallet before its factory has deployed it. Verifiers deploy the wallet
- * before they call it: abi.encode(factory, call, signature) || magic. Source: ERC-6492.
+ * Returns the signature of an owner's first smart wallet before its factory has deployed it. Verifiers deploy the
+ * wallet before they call it: abi.encode(factory, call, signature) || magic. Source: ERC-6492.
  */
 export function wrapForDeployment(
   { factoryAddress }: LightAccountFactory,

@@ -228,7 +228,7 @@ function readSignature(value: string, field: string) {
 }
 
 /**
- * The signer of a Tempo transaction.
+ * Returns the signer of a Tempo transaction.
  *
  * @param recover returns the signer of a 32-byte payload for r || s || parity.
  * @throws InvalidTransactionError when the signature is not a secp256k1 signature.
@@ -243,7 +243,7 @@ export function recoverTempoSender(
   return recover(Tempo.getSignPayload(envelope), flat);
 }
 
-/** The digest that a fee payer signs for the sender's transaction, 32 bytes as 0x hex. */
+/** Returns the digest that a fee payer signs for the sender's transaction, 32 bytes as 0x hex. */
 export function feePayerPayload(hex: `0x${string}`, sender: string): `0x${string}` {
   const envelope = Tempo.deserialize(hex as Tempo.Serialized);
   return Tempo.getFeePayerSignPayload(envelope, { sender: sender as `0x${string}` });

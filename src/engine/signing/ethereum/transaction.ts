@@ -41,7 +41,7 @@ interface EnvelopeSignature {
 /** A validated transaction, which is encoded to 0x hex on demand. */
 export interface PreparedTransaction {
   signingBytes(): `0x${string}`;
-  /** The wire bytes. Without a signature they are for policy evaluation. */
+  /** Returns the wire bytes. Without a signature they are for policy evaluation. */
   wireBytes(signature?: EnvelopeSignature): `0x${string}`;
 }
 

@@ -7,7 +7,7 @@ const INTEGER_TEXT = /^(?:-?\d{1,78}|0x[0-9a-fA-F]{1,64})$/;
 const HEX_TEXT = /^0x[0-9a-fA-F]*$/;
 const ADDRESS = /^0x[0-9a-fA-F]{40}$/;
 
-/** Whether the name is an atomic or dynamic type of EIP-712 (`uint256`, `bytes32`, `string`, …). */
+/** Returns whether the name is an atomic or dynamic type of EIP-712 (`uint256`, `bytes32`, `string`, …). */
 export function isElementaryType(type: string): boolean {
   const match = ELEMENTARY.exec(type);
   if (match === null) return false;
@@ -112,7 +112,7 @@ const MEMBER_NAME = /^[^(),[\]]*$/u;
 const STRUCT_NAME = /^[^(),[\] ]+$/u;
 const ARRAY_SIZES = /^(?:\[[0-9]*\])*$/u;
 
-/** The fields of a domain without a declared type, in the order of EIP-712. */
+/** Returns the fields of a domain without a declared type, in the order of EIP-712. */
 export function deriveDomainFields(domain: Readonly<Record<string, unknown>>): readonly TypedDataField[] {
   // CHOICE: an empty string, null or an absent key means "not part of the domain". The exception is an empty `name`,
   // which published clients include.
@@ -124,8 +124,8 @@ export function deriveDomainFields(domain: Readonly<Record<string, unknown>>): r
 }
 
 /**
- * The declared structs by name. The type of each member must be known, even if no value of the message has the
- * member, as in ethers, geth and eth-account.
+ * Returns the declared structs by name. The type of each member must be known, even if no value of the message has
+ * the member, as in ethers, geth and eth-account.
  *
  * @throws InvalidTypedDataError for types that can never be signed.
  */

@@ -81,8 +81,8 @@ export async function signTypedData(
 }
 
 /**
- * The digest of a request's typed data. It is hashed in slices, because typed data of the size of a body takes up to
- * a second.
+ * Returns the digest of a request's typed data. It is hashed in slices, because typed data of the size of a body
+ * takes up to a second.
  *
  * @throws InvalidTypedDataError
  */
@@ -97,8 +97,8 @@ export async function digestOfRequest(params: { readonly typed_data: TypedData }
 }
 
 /**
- * The 32-byte EIP-712 digest. Every declared field must have a value of its type; a struct may be null or absent.
- * Domain keys outside the domain type are refused, because the signature would not cover them.
+ * Returns the 32-byte EIP-712 digest. Every declared field must have a value of its type; a struct may be null or
+ * absent. Domain keys outside the domain type are refused, because the signature would not cover them.
  *
  * @param pointer prefix of the pointers in errors.
  * @throws InvalidTypedDataError

@@ -74,7 +74,7 @@ export function signUserOperation(secret: Uint8Array, params: UserOperationParam
   return signDigestHex(isTypedData ? hash : hashPersonalMessage(hash), secret);
 }
 
-/** The hash of a user operation under the rules of the entry point of `contract`. */
+/** Returns the hash of a user operation under the rules of the entry point of `contract`. */
 export function hashUserOperation(params: UserOperationParams): { hash: Uint8Array; version: Version } {
   const contract = parseEvmAddress(params.contract, '/contract');
   const entryPoint = ENTRY_POINTS.get(contract);
@@ -126,8 +126,9 @@ const PAYMASTER_SIGNATURE_MAGIC = '22e325a297439656';
 const LENGTH_DIGITS = 4;
 
 /**
- * The operation as entry point 0.9 hashes it. If the paymaster data ends with a signature, its length (2 bytes) and
- * the magic number, then the signature and the length are left out, because the paymaster may sign after the account.
+ * Returns the operation as entry point 0.9 hashes it. If the paymaster data ends with a signature, its length (2
+ * bytes) and the magic number, then the signature and the length are left out, because the paymaster may sign after
+ * the account.
  */
 function withoutPaymasterSignature(operation: Operation): object {
   const { paymasterData = '0x' } = operation as { readonly paymasterData?: string };
@@ -239,7 +240,7 @@ export interface SponsoredOperation {
   readonly entry_point?: string | undefined;
 }
 
-/** The params of `eth_signUserOperation` for entry point 0.8. */
+/** Returns the params of `eth_signUserOperation` for entry point 0.8. */
 export function sponsoredOperationParams({
   chainId,
   operation,
@@ -250,7 +251,7 @@ export function sponsoredOperationParams({
   return { contract: ENTRY_POINT_ADDRESS, chain_id: chainId, user_operation: operation };
 }
 
-/** The hash of an operation, 0x hex. */
+/** Returns the hash of an operation, 0x hex. */
 export function hashSponsoredOperation(
   { user_operation, entry_point }: SponsoredOperation,
   chainId: bigint,
@@ -259,7 +260,7 @@ export function hashSponsoredOperation(
   return bytesTo0xHex(hashUserOperation({ contract, chain_id: Number(chainId), user_operation }).hash);
 }
 
-/** The bytes that are stored and sent to the bundler: UTF-8 JSON. */
+/** Returns the bytes that are stored and sent to the bundler: UTF-8 JSON. */
 export function encodeSponsoredOperation(operation: SponsoredOperation): Uint8Array {
   return utf8ToBytes(JSON.stringify(operation));
 }

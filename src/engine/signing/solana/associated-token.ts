@@ -7,9 +7,9 @@ export const TOKEN_2022_PROGRAM = 'TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb';
 export const ASSOCIATED_TOKEN_PROGRAM = 'ATokenGPvbdGVxr1b2hvZbsiqW5xWH25efTNsLJA8knL';
 
 /**
- * The associated token account of an owner and a mint, in base58: sha256(owner || token program || mint || bump ||
- * associated token program || "ProgramDerivedAddress"), with the highest bump whose hash is not a point on the curve.
- * Source: Solana docs, program derived addresses.
+ * Returns the associated token account of an owner and a mint, in base58: sha256(owner || token program || mint ||
+ * bump || associated token program || "ProgramDerivedAddress"), with the highest bump whose hash is not a point on
+ * the curve. Source: Solana docs, program derived addresses.
  */
 export function associatedTokenAddress(owner: string, mint: string, tokenProgram = TOKEN_PROGRAM): string {
   const seeds = [owner, tokenProgram, mint].map(base58ToBytes);

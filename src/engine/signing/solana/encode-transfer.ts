@@ -44,9 +44,9 @@ export interface Instruction {
 }
 
 /**
- * The wire bytes of an unsigned legacy transaction that transfers one asset between wallets. The caller fills in the
- * blockhash, which is all zeros. Tokens go to the recipient's associated token account; the sender pays for creating
- * it if it does not exist.
+ * Returns the wire bytes of an unsigned legacy transaction that transfers one asset between wallets. The caller fills
+ * in the blockhash, which is all zeros. Tokens go to the recipient's associated token account; the sender pays for
+ * creating it if it does not exist.
  *
  * wire = signatures || header || keys || blockhash || instructions. Source: Solana docs, transaction structure.
  */
@@ -55,7 +55,7 @@ export function encodeSolanaTransfer(transfer: SolanaTransfer): Uint8Array {
   return encodeSolanaInstructions(transfer.from, instructions);
 }
 
-/** The wire bytes of an unsigned legacy transaction with these instructions. Its blockhash is all zeros. */
+/** Returns the wire bytes of an unsigned legacy transaction with these instructions. Its blockhash is all zeros. */
 export function encodeSolanaInstructions(from: string, instructions: readonly Instruction[]): Uint8Array {
   const writable = new Set<string>();
   const readonly = new Set<string>();

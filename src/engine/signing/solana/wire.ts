@@ -181,7 +181,7 @@ function readConfigValues(reader: ByteReader, mask: number): Uint8Array {
   return reader.since(start);
 }
 
-/** The priority fee of a version 1 transaction, in lamports. Other versions set it by an instruction. */
+/** Returns the priority fee of a version 1 transaction, in lamports. Other versions set it by an instruction. */
 export function priorityFeeOf({ config }: Pick<SolanaTransaction, 'config'>): bigint {
   if (config.length === 0) return 0n;
   const reader = createByteReader(config);

@@ -14,12 +14,12 @@ export type ProtobufField =
 const VARINT = 0;
 const LENGTH_DELIMITED = 2;
 
-/** An int64 field with a value from 0 to 2^63 - 1. Empty for 0, the default. */
+/** Returns an int64 field with a value from 0 to 2^63 - 1. Returns an empty result for 0, the default. */
 export function int64Field(number: number, value: bigint): Uint8Array {
   return value === 0n ? new Uint8Array() : concatBytes(varint(tag(number, VARINT)), varint(value));
 }
 
-/** A bytes, string or message field. Empty without bytes, the default. */
+/** Returns a bytes, string or message field. Returns an empty result without bytes, the default. */
 export function bytesField(number: number, bytes: Uint8Array): Uint8Array {
   if (bytes.length === 0) return new Uint8Array();
   return concatBytes(varint(tag(number, LENGTH_DELIMITED)), varint(BigInt(bytes.length)), bytes);
@@ -47,7 +47,7 @@ function varint(value: bigint): Uint8Array {
 const MAX_FIELDS = 64;
 
 /**
- * The fields of a message in order of appearance.
+ * Returns the fields of a message in order of appearance.
  *
  * @throws InvalidBytesError for a message that is malformed or has more than `MAX_FIELDS`.
  */

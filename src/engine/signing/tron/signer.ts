@@ -26,7 +26,7 @@ export function tronAccount(secret: Uint8Array): Uint8Array {
   return concatBytes(MAINNET, evmAccount(secret));
 }
 
-/** The `T…` notation of a 21-byte address. */
+/** Returns the `T…` notation of a 21-byte address. */
 export function tronAddressText(account: Uint8Array): string {
   return base58check.encode(account);
 }

@@ -98,7 +98,7 @@ function readObject(cursor: Cursor, bytes: Uint8Array, progress: Progress, isInn
   return { json: { ...readPlain(plain), ...nested }, fields };
 }
 
-/** An object within a field or an array, without its header. */
+/** Returns an object within a field or an array, without its header. */
 function readNested(cursor: Cursor, bytes: Uint8Array, progress: Progress): Record<string, unknown> {
   enter(progress);
   const { json } = readObject(cursor, bytes, progress, true);
@@ -229,7 +229,7 @@ export function readXrplTransaction(hex: string): ReadXrplTransaction {
   throw new InvalidTransactionError('/transaction', 'expected one transaction in canonical serialization');
 }
 
-/** The transaction alone, as `readXrplTransaction` returns it. */
+/** Returns the transaction alone, as `readXrplTransaction` returns it. */
 export function decodeXrplTransaction(hex: string): XrplTransaction {
   return readXrplTransaction(hex).transaction;
 }
@@ -237,12 +237,12 @@ export function decodeXrplTransaction(hex: string): XrplTransaction {
 /** Values for fields of a transaction, in the codec's format. */
 type SetFields = Readonly<Record<string, string>>;
 
-/** The bytes to sign with these fields set, including the prefix, as upper-case hex. */
+/** Returns the bytes to sign with these fields set, including the prefix, as upper-case hex. */
 export function serializeForSigning(read: ReadXrplTransaction, set: SetFields): string {
   return SIGNING_PREFIX + serialize(read, set, ({ definition }) => definition.isSigningField);
 }
 
-/** The transaction with these fields set, as upper-case hex. */
+/** Returns the transaction with these fields set, as upper-case hex. */
 export function serializeSigned(read: ReadXrplTransaction, set: SetFields): string {
   return serialize(read, set, () => true);
 }
@@ -268,7 +268,7 @@ function serialize(
     .join('');
 }
 
-/** A transaction from JSON, as upper-case hex. */
+/** Returns a transaction from JSON, as upper-case hex. */
 export function encodeXrplTransaction(transaction: XrplTransaction): string {
   return encode({ ...transaction });
 }

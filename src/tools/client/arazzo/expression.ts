@@ -36,7 +36,7 @@ export interface Scope {
 const expressionStart =
   /^\$(url|method|statusCode|(request|response|inputs|outputs|steps|workflows|sourceDescriptions)\.)/;
 
-/** Whether the whole text is a runtime expression (Arazzo 1.0.1, section 4.7). */
+/** Returns whether the whole text is a runtime expression (Arazzo 1.0.1, section 4.7). */
 function isExpression(text: string): boolean {
   return expressionStart.test(text);
 }

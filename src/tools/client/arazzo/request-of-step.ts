@@ -86,7 +86,7 @@ function readParameters(parameters: readonly Parameter[], scope: Scope) {
   return values;
 }
 
-/** The idempotency key and the expiry are part of the signed payload. */
+/** Returns the idempotency key and the expiry are part of the signed payload. */
 function headersOf(
   given: ReadonlyMap<string, unknown>,
   prefix: string,
@@ -193,7 +193,7 @@ export function mapOf(item: Check): Check {
   };
 }
 
-/** A check for an object with these fields and with extensions, whose names begin with `x-`. */
+/** Returns a check for an object with these fields and with extensions, whose names begin with `x-`. */
 export function object({ required, optional = {} }: Fields): Check {
   return (value, at, report) => {
     if (!isObject(value)) return report(`${at === '' ? '/' : at}: expected an object, got ${shown(value)}`);

@@ -74,7 +74,7 @@ function messageOf(received: ReceivedResponse | undefined): Exchange['response']
   return { headers, body };
 }
 
-/** The reason why a step could not be run. */
+/** Returns the reason why a step could not be run. */
 function faultOf(error: unknown): string {
   if (error instanceof ConfigError) return error.faults.join('; ');
   const isExpected =
@@ -101,7 +101,7 @@ function isSatisfied({ condition, context = '', type }: Criterion, scope: Scope)
   return value !== undefined && matches(new RegExp(condition, 'u'), asText(value));
 }
 
-/** The scenario may come from other people, and its pattern may take exponential time. */
+/** Returns the scenario may come from other people, and its pattern may take exponential time. */
 function matches(pattern: RegExp, text: string): boolean {
   try {
     return runInNewContext('pattern.test(text)', { pattern, text }, { timeout: MAX_MATCH_MS }) as boolean;
@@ -149,7 +149,7 @@ export interface RunOptions {
   readonly onStep?: (step: PlayedStep) => void;
 }
 
-/** Whether a text is the name of a file. Names of scenarios contain neither dots nor slashes. */
+/** Returns whether a text is the name of a file. Names of scenarios contain neither dots nor slashes. */
 export function isArazzoFile(text: string): boolean {
   return /[./\\]/.test(text);
 }

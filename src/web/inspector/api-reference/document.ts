@@ -100,7 +100,7 @@ export function matchingOperations(operations: readonly ApiOperation[], text: st
   );
 }
 
-/** The text of a request, which the user can edit and send. */
+/** Returns the text of a request, which the user can edit and send. */
 export function draftRequest({ parameters }: Pick<ApiOperation, 'parameters'>, body: unknown): string {
   const draft = {
     ...(Object.keys(parameters).length === 0 ? {} : { path: parameters }),

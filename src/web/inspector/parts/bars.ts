@@ -15,7 +15,7 @@ export interface Bar {
   readonly parts: readonly BarPart[];
 }
 
-/** The sum of the parts. */
+/** Returns the sum of the parts. */
 export function totalOf({ parts }: Bar): number {
   return parts.reduce((sum, { count }) => sum + count, 0);
 }

@@ -44,13 +44,13 @@ function isCase(value: unknown): value is BenchCase {
   return isText && (expected === 'allowed' || expected === 'denied');
 }
 
-/** A case with an example request of the chain type, which a policy denies by default. */
+/** Returns a case with an example request of the chain type, which a policy denies by default. */
 export function firstCase(chainType: string): BenchCase {
   const { operation, body } = signExample(chainType);
   return caseOf({ name: `Case of ${operation}`, operation, request: body, expected: 'denied' });
 }
 
-/** A case with a request that is known, such as one that was recorded. */
+/** Returns a case with a request that is known, such as one that was recorded. */
 export function caseOf({
   request,
   ...known
@@ -58,7 +58,7 @@ export function caseOf({
   return { ...known, request: JSON.stringify(request, null, 2) };
 }
 
-/** Whether a case came out as expected. */
+/** Returns whether a case came out as expected. */
 export function hasPassed(
   { expected }: BenchCase,
   { decision }: Pick<PolicyExplanation, 'decision'>,

@@ -25,12 +25,14 @@ interface AbiItem extends AbiParameter {
   readonly inputs?: readonly AbiParameter[];
 }
 
-/** The methods that a rule of a policy of this chain type can have. */
+/** Returns the methods that a rule of a policy of this chain type can have. */
 export function methodsOf(chainType: string): readonly string[] {
   return (Object.hasOwn(ruleMethods, chainType) ? ruleMethods[chainType] : undefined) ?? [];
 }
 
-/** The field sources that a rule for this method can use. `*` can use those of every method of the chain type. */
+/**
+ * Returns the field sources that a rule for this method can use. `*` can use those of every method of the chain type.
+ */
 export function sourcesOf(chainType: string, method: string): readonly string[] {
   const wanted = method === '*' ? methodsOf(chainType) : [method];
   return Object.entries(fieldSources)
@@ -38,17 +40,17 @@ export function sourcesOf(chainType: string, method: string): readonly string[] 
     .map(([name]) => name);
 }
 
-/** A sentence about a field source. */
+/** Returns a sentence about a field source. */
 export function aboutSource(source: string): string {
   return sourceNamed(source)?.description ?? '';
 }
 
-/** The member of a condition that declares its fields: an ABI, or the types of typed data. */
+/** Returns the member of a condition that declares its fields: an ABI, or the types of typed data. */
 export function declarationOf(source: string): 'abi' | 'typed_data' | undefined {
   return sourceNamed(source)?.declared_by ?? undefined;
 }
 
-/** The text with which the fields of a source begin that depend on what is stored, such as `aggregation.`. */
+/** Returns the text with which the fields of a source begin that depend on what is stored, such as `aggregation.`. */
 export function prefixOf(source: string): string | undefined {
   return sourceNamed(source)?.prefix?.text;
 }
@@ -57,7 +59,7 @@ function sourceNamed(name: string) {
   return Object.hasOwn(fieldSources, name) ? fieldSources[name] : undefined;
 }
 
-/** The fields of a condition by name: those of its source, and those that its ABI or typed data declares. */
+/** Returns the fields of a condition by name: those of its source, and those that its ABI or typed data declares. */
 export function fieldsOf(condition: Condition): Readonly<Record<string, PolicyField>> {
   const known = sourceNamed(condition.field_source)?.fields ?? {};
   const declared = declaredTypes(condition).map(([name, type]): [string, PolicyField] => [
@@ -67,7 +69,10 @@ export function fieldsOf(condition: Condition): Readonly<Record<string, PolicyFi
   return { ...known, ...Object.fromEntries(declared) };
 }
 
-/** The field that a condition names. Undefined if its source has no such field, or its declaration is incomplete. */
+/**
+ * Returns the field that a condition names. Returns undefined if its source has no such field, or its declaration is
+ * incomplete.
+ */
 export function fieldOf(condition: Condition): PolicyField | undefined {
   const fields = fieldsOf(condition);
   if (Object.hasOwn(fields, condition.field)) return fields[condition.field];
@@ -75,7 +80,7 @@ export function fieldOf(condition: Condition): PolicyField | undefined {
   return prefix != null && condition.field.startsWith(prefix.text) ? prefix.field : undefined;
 }
 
-/** The operators that fit a condition's field. All of them if the field is not known. */
+/** Returns the operators that fit a condition's field. All of them if the field is not known. */
 export function operatorsOf(condition: Condition): readonly string[] {
   return fieldOf(condition)?.operators ?? everyOperator;
 }
@@ -89,7 +94,7 @@ const everyOperator: readonly string[] = [
   ),
 ];
 
-/** The type in the table of types that has the same values: `uint8` is compared as `uint256` is. */
+/** Returns the type in the table of types that has the same values: `uint8` is compared as `uint256` is. */
 function sampleOf(type: string): string {
   if (Object.hasOwn(typedFields, type)) return type;
   const family = type.replace(/(?<!\d)\d+$/, '');
@@ -116,7 +121,7 @@ function fieldsOfFunction(item: AbiItem | null): [string, string][] {
   return leavesOf(item.inputs ?? [], `${item.name}.`);
 }
 
-/** The fields of parameters. Members of a tuple follow its name, and an array stands for its elements. */
+/** Returns the fields of parameters. Members of a tuple follow its name, and an array stands for its elements. */
 function leavesOf(parameters: readonly AbiParameter[], before: string): [string, string][] {
   if (!Array.isArray(parameters)) return [];
   return parameters.flatMap(({ name = '', type = '', components = [] }) => {
@@ -164,12 +169,12 @@ const operatorWords: Readonly<Record<string, string>> = {
   ends_with: 'ends with',
 };
 
-/** An operator in words. The name of an operator without words is its own. */
+/** Returns an operator in words. The name of an operator without words is its own. */
 export function operatorText(operator: string): string {
   return Object.hasOwn(operatorWords, operator) ? operatorWords[operator]! : operator.replaceAll('_', ' ');
 }
 
-/** A condition in words, such as `to is one of 0x1, 0x2`. */
+/** Returns a condition in words, such as `to is one of 0x1, 0x2`. */
 export function conditionText({ field, operator, value }: Condition): string {
   const shown = Array.isArray(value)
     ? value.map((each) => JSON.stringify(each)).join(', ')
@@ -198,7 +203,7 @@ const inputs: Readonly<Record<string, Pick<ValueInput, 'mode' | 'example'>>> = {
   account: { mode: 'text', example: 'address' },
 };
 
-/** The input that fits the field and the operator of a condition. */
+/** Returns the input that fits the field and the operator of a condition. */
 export function valueInputOf(condition: Condition): ValueInput {
   const { operator } = condition;
   if (operator === 'in_condition_set') {

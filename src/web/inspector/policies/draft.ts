@@ -44,7 +44,7 @@ export const firstDraft: Draft = {
   ],
 };
 
-/** The parts of a stored policy that can be edited. */
+/** Returns the parts of a stored policy that can be edited. */
 export function draftOf({
   name,
   chain_type,
@@ -156,7 +156,7 @@ function shown(value: unknown): string {
   return (JSON.stringify(value) ?? 'undefined').slice(0, 100);
 }
 
-/** The first condition of a rule: the first field of the first source that fits. */
+/** Returns the first condition of a rule: the first field of the first source that fits. */
 export function newCondition(chainType: string, method: string): Condition {
   const [source = 'system'] = sourcesOf(chainType, method);
   return withSource({ field_source: source, field: '', operator: 'eq', value: '' }, source);
@@ -220,12 +220,12 @@ export function moved<Item>(list: readonly Item[], index: number, step: -1 | 1):
   return list.map((each, place) => (place === index ? list[other]! : place === other ? list[index]! : each));
 }
 
-/** The body that creates the policy. */
+/** Returns the body that creates the policy. */
 export function createBody(draft: Draft): { version: '1.0' } & Draft {
   return { version: '1.0', ...draft, rules: draft.rules.map(withoutId) };
 }
 
-/** The body that changes a stored policy. Rules of a change have no ids. */
+/** Returns the body that changes a stored policy. Rules of a change have no ids. */
 export function updateBody({ name, rules }: Draft): { name: string; rules: readonly Rule[] } {
   return { name, rules: rules.map(withoutId) };
 }
@@ -243,8 +243,8 @@ export function judgedPart({ chain_type, rules }: Draft): {
 }
 
 /**
- * The errors about one part of a draft, such as `/rules/0`, and the parts below it. Pointers of other requests begin
- * with the name of the member in which they have the draft.
+ * Returns the errors about one part of a draft, such as `/rules/0`, and the parts below it. Pointers of other
+ * requests begin with the name of the member in which they have the draft.
  */
 export function issuesAt(issues: readonly Issue[], at: string): readonly Issue[] {
   return issues.filter(({ pointer }) => pointer === at || pointer.startsWith(`${at}/`));

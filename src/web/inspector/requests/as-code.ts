@@ -11,7 +11,7 @@ const ownHeaders =
   /^(host|connection|content-length|accept|accept-encoding|accept-language|user-agent|transfer-encoding|expect|sec-.*|keep-alive)$/i;
 
 /**
- * A command that repeats a request. Redacted values become shell variables: the credentials `$APP_ID` and
+ * Returns a command that repeats a request. Redacted values become shell variables: the credentials `$APP_ID` and
  * `$APP_SECRET`, and other values under the name of their header.
  */
 export function curlCommand({ method, path, request }: Sent, baseUrl: string): string {
@@ -25,7 +25,7 @@ export function curlCommand({ method, path, request }: Sent, baseUrl: string): s
   return lines.join(' \\\n  ');
 }
 
-/** The code of a vitest test that sends a request and expects the recorded status and error code. */
+/** Returns the code of a vitest test that sends a request and expects the recorded status and error code. */
 export function testOf(
   exchange: Sent & Pick<RecordedExchange, 'operation' | 'status' | 'code'>,
   baseUrl: string,
@@ -62,7 +62,7 @@ export function testOf(
   ].join('\n');
 }
 
-/** The code that repeats a request, by the name of its language. Only the form for curl is as it was sent. */
+/** Returns the code that repeats a request, by the name of its language. Only the form for curl is as it was sent. */
 export function codeOf(exchange: RecordedExchange, baseUrl: string): readonly (readonly [string, string])[] {
   const request = sampleOf(exchange, baseUrl);
   return [
@@ -77,7 +77,9 @@ export function codeOf(exchange: RecordedExchange, baseUrl: string): readonly (r
 /** Headers that the samples write themselves. */
 const written = /^(authorization|content-type|.*-app-id|.*-authorization-signature)$/i;
 
-/** The request of the samples. A file in place of the private key stands for a signature, which is made again. */
+/**
+ * Returns the request of the samples. A file in place of the private key stands for a signature, which is made again.
+ */
 function sampleOf(exchange: RecordedExchange, baseUrl: string): SampleRequest {
   const { method, path, request, user_id: user, signatures_sent: signatures } = exchange;
   const others = headersToSend(request.headers).filter(({ name }) => !written.test(name));

@@ -39,8 +39,8 @@ export interface MarkedText {
 }
 
 /**
- * A canonical payload in parts: each top-level member, and the punctuation between them. The members in `marked` are
- * marked. The parts together are exactly the payload.
+ * Returns a canonical payload in parts: each top-level member, and the punctuation between them. The members in
+ * `marked` are marked. The parts together are exactly the payload.
  */
 export function markedPayload(payload: string, marked: ReadonlySet<string>): MarkedText[] {
   // When only the order of the members or their escapes differ, no single member is wrong: the whole payload is marked.
