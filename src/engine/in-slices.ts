@@ -1,11 +1,11 @@
-// The cost of a slice, in signature verifications. It takes 5 to 10 ms of CPU time.
+// The cost of a slice, in signature verifications. A slice takes 5 to 10 ms of CPU time.
 const SLICE = 40;
 
 const waiting: (() => void)[] = [];
 
 /**
- * Waits until the event loop has run other work. Only one slice of all waiting work runs in each turn, because many
- * slices in a row would block the event loop too.
+ * Waits until the event loop has run other work. Each turn of the event loop runs only one slice of all generators
+ * that wait here, because many slices in a row would block the loop too.
  */
 function nextTurn(): Promise<void> {
   return new Promise((resolve) => {
@@ -19,8 +19,8 @@ function runOne(): void {
 }
 
 /**
- * Runs work that yields the cost of each step, in signature verifications. Other requests run in between, so a
- * request with many signatures does not block them.
+ * Runs a generator that yields the cost of each step, in signature verifications. Pauses after each slice, so a
+ * request with many signatures does not block other requests.
  */
 export async function inSlices<Result>(work: Generator<number, Result>): Promise<Result> {
   let cost = 0;

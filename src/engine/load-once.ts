@@ -9,13 +9,13 @@ export function once<T>(make: () => T): () => T {
 
 export interface LoadOnce<T> {
   (): Promise<T>;
-  /** Returns the promise of a load that has started. Does not start a load. */
+  /** Returns the promise of a load that has already started, or undefined. Does not start one. */
   begun(): Promise<T> | undefined;
 }
 
 /**
- * Calls a loader on first use and caches its promise, because even an `import()` of a loaded module takes as long as
- * a hash. A failed load is retried on the next call.
+ * Returns a function that calls a loader on first use and caches its promise. Even an `import()` of a loaded module
+ * takes as long as a hash. A failed load is retried on the next call.
  */
 export function loadOnce<T>(load: () => Promise<T>): LoadOnce<T> {
   let loaded: Promise<T> | undefined;
@@ -29,7 +29,9 @@ export function loadOnce<T>(load: () => Promise<T>): LoadOnce<T> {
   return Object.assign(call, { begun: () => loaded });
 }
 
-/** Wraps an object that is created on the first call of one of its methods. */
+/**
+ * Returns a function that builds, for the named methods, an object whose methods create the real object on first use.
+ */
 export function lazyMethods<T extends object>(make: () => Promise<T>) {
   return <Name extends keyof T & string>(...names: readonly Name[]): Pick<T, Name> => {
     const methods = names.map((name) => [

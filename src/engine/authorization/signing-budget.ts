@@ -181,8 +181,8 @@ export function createSigningBudget({ most, room = ROOM, recorded = [] }: Signin
   /**
    * Counts a signature for its request, unless the request was signed for the same slot before. A slot is a nonce, or
    * the whole transaction on chains without nonces.
-   * - The chain accepts only one transaction per slot. So of all requests that were signed for a slot, it counts for
-   * only one.
+   * - The chain accepts only one transaction per slot, so of all requests that were signed for a slot, it counts for
+   *   only one.
    * - A request that loses a nonce to another request of the same party can therefore be signed for the next nonce.
    * - A nonce that is signed for several roles counts once per role, so an approval never allows a second payment.
    *
@@ -236,7 +236,7 @@ export function createSigningBudget({ most, room = ROOM, recorded = [] }: Signin
     spend,
     /** All stored requests. */
     all: () => [...entries.values()].map(recordOf),
-    /** The numbers of stored requests and slots. */
+    /** The number of stored requests and of slots. */
     size: () => ({ requests: entries.size, slots: slots.size }),
   };
 }
@@ -255,12 +255,12 @@ function giveTo(entry: Entry, slot: Slot): void {
 }
 
 /**
- * Makes room for another slot of a request that already has its maximum. One of its slots is transferred to another
- * request that was also signed for it and may have one more, or that transfers a slot in turn.
+ * Frees a slot for a request that already has its maximum. One of its slots is transferred to another request that
+ * was also signed for it and may have one more, or that passes on a slot of its own in turn.
  *
  * NOTE: when several servers sign for the same nonce, the first to commit wins, and the signer cannot see which. The
- * others ask for the next nonce, even the one that signed last. A caller who has the other request could also have it
- * signed again, with the same effect. So this allows nothing more.
+ * others request a signature for the next nonce, even the one that signed last. A caller who has the other request
+ * could also have it signed again, with the same effect, so this allows nothing more.
  *
  * @param wanted the slot that will count for the request and no longer for its current one.
  * @param changed receives each request that gets a slot. A request that only loses a slot need not be recorded,

@@ -1,7 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { SentSeal } from './quorum-records.ts';
 
-/** A statement by the key store that it generated this key for the user of a login token. */
+/** The key store's statement that it generated this key for the user of a login token. */
 export interface Voucher {
   /** JSON of the `VoucherContent`. */
   readonly content: string;
@@ -11,7 +11,7 @@ export interface Voucher {
 
 export interface VoucherContent {
   readonly appId: string;
-  /** The user's id in the app's login, from the token. */
+  /** The user's id in the app's login, as the token states it. */
   readonly subject: string;
   /** Canonical base64 SubjectPublicKeyInfo. */
   readonly publicKey: string;
@@ -19,21 +19,21 @@ export interface VoucherContent {
   readonly expiresAtMs: number;
 }
 
-/** The data by which the key store recognizes the users of a key quorum. */
+/** Lets the key store recognize the users of a key quorum. */
 export interface PinnedUsers {
-  /** The name of the voucher key. Vouchers under other keys do not count. */
+  /** The name of the voucher key. Vouchers under other keys are ignored. */
   readonly voucher: string;
-  /** Maps user ids to the users' ids in the app's login. */
+  /** Maps each user id to the user's id in the app's login. */
   readonly subjects: Readonly<Record<string, string>>;
 }
 
-/** The app's voucher key as it is stored. */
+/** The app's voucher key as it is stored, sealed. */
 export interface StoredVoucherKey {
   readonly id: string;
   readonly seal: SentSeal;
 }
 
-/** Reads a voucher under the voucher key with this name; undefined for an invalid voucher. */
+/** Reads a voucher under the voucher key with this name. Returns undefined for an invalid voucher. */
 export type ReadVoucher = (voucher: Voucher, name: string) => VoucherContent | undefined;
 
 export function makeVoucher(secret: Uint8Array, content: VoucherContent): Voucher {
@@ -42,7 +42,7 @@ export function makeVoucher(secret: Uint8Array, content: VoucherContent): Vouche
 }
 
 /**
- * Returns a reader of an app's vouchers, with the secret of the voucher key.
+ * Returns a function that reads an app's vouchers with the secret of the voucher key.
  *
  * NOTE: each voucher is verified only once, because every pinned user of a key quorum looks through all of them.
  */
@@ -64,16 +64,16 @@ export function voucherReader(
   };
 }
 
-// The prefix separates this use of the key from other uses.
+// The prefix keeps these tags apart from other HMACs under the same key.
 function tagOf(secret: Uint8Array, content: string): Buffer {
   return createHmac('sha256', secret).update(`custos user key\n${content}`, 'utf8').digest();
 }
 
 /**
- * Returns the user's id in an app's login, from a claim of its token, or undefined for an unusable value.
+ * Reads the user's id in an app's login from a claim of its token. Returns undefined for an unusable value.
  *
- * CHOICE: a number counts as its digits if JSON represents it exactly. Larger numbers can collide, and one user could
- * pass for another.
+ * CHOICE: a number counts as its digits if JSON represents it exactly. Larger numbers can collide, and then one user
+ * could pass for another.
  */
 export function userIdIn(claim: unknown): string | undefined {
   if (typeof claim === 'number') return Number.isSafeInteger(claim) ? String(claim) : undefined;

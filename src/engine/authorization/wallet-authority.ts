@@ -41,40 +41,41 @@ import {
 import type { Spending } from './signing-budget.ts';
 
 /**
- * The parties that may use a wallet. The wallet's key is sealed under the digest of this object, so it does not open
- * under another authority.
+ * The parties that may use a wallet. The wallet's key is sealed under the digest of this object, so it cannot be
+ * opened under another authority.
  *
  * INVARIANT: it changes only by requests that the owner has signed.
  */
 export interface WalletAuthority {
-  /** The reference of the key quorum that owns the wallet; null without an owner. */
+  /** The reference of the key quorum that owns the wallet; null for a wallet without an owner. */
   readonly owner: string | null;
   /** The references of the key quorums that may use the wallet instead of the owner. */
   readonly signers: readonly string[];
-  /** Whether the owner agreed to automations, which use the wallet without a signed request. */
+  /** Whether the owner has allowed automations, which use the wallet without a signed request. */
   readonly isAutomated: boolean;
   /** Undefined if no policy is pinned. */
   readonly policies?: WalletPolicies | undefined;
 }
 
-/** The proof that a caller presents to use a wallet's key. */
+/** What a caller presents to prove that it may use a wallet's key. */
 export interface AuthorizedUse extends KnownQuorums {
   readonly authority: WalletAuthority;
   /** Undefined for an automation. */
   readonly evidence?: Evidence | undefined;
-  /** The address of the wallet, if a policy applies. It is compared with the key. */
+  /** The address of the wallet, if a policy applies or the task names an account. It is compared with the key. */
   readonly address?: string | undefined;
   /** The pinned policies that may apply. */
   readonly policies?: readonly PolicyRecord[] | undefined;
-  /** When the caller evaluated the policies, Unix ms. */
+  /** The time at which the caller evaluated the policies, Unix ms. */
   readonly judgedAtMs?: number | undefined;
   /**
-   * Only for a change: the caller's statement about the policies of the wallet and the policies that the body names.
+   * Only for a change: the caller's statement about the wallet's policies, and about the policies that the body
+   * names.
    */
   readonly pins?: { readonly before: WalletPolicies; readonly named: readonly PolicyPin[] } | undefined;
 }
 
-/** A wallet, and the time. */
+/** A wallet and the time at which it is used. */
 export interface UseOccasion {
   readonly walletId: string;
   readonly appId: string;
@@ -83,13 +84,13 @@ export interface UseOccasion {
   readonly nowMs: number;
 }
 
-/** SHA-256 of the canonical JSON, hex. */
+/** Returns the SHA-256 of the canonical JSON, in hex. */
 export function authorityDigest({ owner, signers, isAutomated, policies }: WalletAuthority): string {
   const pinned = policies === undefined ? {} : { policies };
   return hash('sha256', canonicalJson({ owner, signers, isAutomated, ...pinned }));
 }
 
-/** Opens the secret of a policy that is sealed under the content with this digest. Returns the name of the secret. */
+/** Opens the secret of a policy, which is sealed under the content with this digest. Returns the secret's name. */
 export type OpenSeal = (policy: PolicyRecord, digest: string) => Promise<string>;
 
 interface Authorizing {
@@ -102,13 +103,13 @@ interface Authorizing {
   readonly building?: BuildingSettings | undefined;
 }
 
-/** The checks that remain until the key is open. */
+/** The checks that can be made only once the key is open. */
 interface AuthorizedTask {
   /** The wallet's address according to the caller, for policies and for tasks that name an account. */
   readonly addresses: readonly string[];
   /**
-   * The part of the signing budget that the signature uses. It is counted after the key has opened, because until
-   * then the authority is only a claim of the caller.
+   * The part of the signing budget that the signature uses. It is counted after the key has been opened, because
+   * until then the authority is only a claim of the caller.
    */
   readonly spending?: Spending | undefined;
 }
@@ -117,7 +118,8 @@ interface AuthorizedTask {
  * Requires three things: the owner, or a signer where allowed, has signed a request for this task; the policy that is
  * pinned for that party allows it; and the filled-in fee is within the ceilings.
  *
- * @throws UnauthorizedUseError; NotComparableError; FeeAboveCeilingError; errors of parsing for malformed evidence.
+ * @throws UnauthorizedUseError; NotComparableError; FeeAboveCeilingError; SigningInputError and other parser errors
+ * for malformed input.
  */
 export async function requireAuthorizedTask(
   use: AuthorizedUse & ReadQuorums,
@@ -127,7 +129,7 @@ export async function requireAuthorizedTask(
   const { authority, evidence } = use;
   const unlimited = { addresses: [] };
   const feeCeilings = building?.feeCeilings;
-  // Nobody has to agree. A key with an owner does not open under this authority, so it cannot be used here.
+  // No signature is needed. A key with an owner cannot be opened under this authority, so it cannot be used here.
   if (authority.owner === null) return unlimited;
   if (!isTaskOfChain(task, occasion.chainType)) {
     throw new UnauthorizedUseError(`expected a method of \`${occasion.chainType}\``);
@@ -149,7 +151,7 @@ export async function requireAuthorizedTask(
   const place = await requireQuorumSignature(use, evidence, { parties, nowMs: occasion.nowMs });
   const pin = authority.policies === undefined ? null : policyOfParty(authority.policies, place);
   const addresses = part?.accounts ?? accountsOf(request, task);
-  // Transactions that automations sign without a request use no budget, because no request limits them.
+  // Automations sign transactions without a request, so nothing limits their number, and they use no budget.
   const isFreeAnyway = authority.isAutomated && isTransactionTask(task);
   const spent = isFreeAnyway ? undefined : spendingOf({ body: request.body, rest, part }, task, feeCeilings);
   const spending = spent && {
@@ -165,7 +167,7 @@ export async function requireAuthorizedTask(
   return { addresses: [...addresses, address], spending };
 }
 
-/** Returns the pinned policy, after checking that its owner agreed to its content. */
+/** Returns the pinned policy, after checking that its owner has signed its content. */
 async function openPinned(
   { policies = [] }: AuthorizedUse,
   { id, seal }: PolicyPin,
@@ -179,7 +181,7 @@ async function openPinned(
   throw new UnauthorizedUseError(`expected the policy \`${id}\` as its owner has agreed to it`);
 }
 
-/** Returns the authority after a request that changes who may use a wallet. The owner has signed the request. */
+/** Returns the authority after a request that changes who may use a wallet. Requires that the owner has signed it. */
 export async function changedAuthority(
   use: AuthorizedUse & ReadQuorums,
   occasion: UseOccasion,
@@ -220,8 +222,8 @@ function changedPolicies(
 }
 
 /**
- * Returns whether the request attaches automations. Deposits to the wallet's own address are also converted by
- * automations.
+ * Returns whether the request allows automations. An automation of a deposit address also converts deposits to the
+ * wallet's own address.
  */
 function attachesAutomations({ method, body }: EvidentRequest, rest: string): boolean {
   if (method !== 'POST') return false;
@@ -229,14 +231,17 @@ function attachesAutomations({ method, body }: EvidentRequest, rest: string): bo
   return Object.hasOwn(automatingPaths, rest) && automatingPaths[rest]!(strategy);
 }
 
-/** Paths after the wallet that attach automations. Each function decides by the strategy of the request. */
+/**
+ * Paths after the wallet id that attach automations. Each function tells whether the request's strategy needs
+ * automations.
+ */
 export const automatingPaths: Readonly<Record<string, (strategy: unknown) => boolean>> = {
   '/automations/attach': () => true,
   '/deposit_accounts/crypto': (strategy) => strategy !== 'dedicated',
 };
 
 /**
- * Returns the part of the request's path after the wallet.
+ * Returns the part of the request's path after the wallet id.
  *
  * NOTE: only the server knows the external ids of wallets. An owner who signs one lets the server choose among the
  * owner's wallets.

@@ -2,7 +2,7 @@ import { createHmac, createSecretKey } from 'node:crypto';
 import { concatBytes, utf8ToBytes } from './encoding.ts';
 import { ecBackend } from './secp256k1.ts';
 
-/** The derivation path is invalid under BIP-32, or for the curve. */
+/** Thrown when a derivation path is invalid under BIP-32 or for the curve. */
 export class InvalidHdPathError extends Error {
   constructor(message: string) {
     super(message);
@@ -15,7 +15,7 @@ const HARDENED = 0x80000000;
 const MAX_DEPTH = 255;
 
 /**
- * Returns the child indexes of a path such as `m/44'/60'/0'/0/0`; hardened indexes have bit 31 set (BIP-32).
+ * Parses a path such as `m/44'/60'/0'/0/0` into child indexes. Hardened indexes have bit 31 set (BIP-32).
  *
  * @throws InvalidHdPathError
  */
@@ -49,7 +49,7 @@ export function deriveSecp256k1(seed: Uint8Array, path: string): Uint8Array {
         : concatBytes(ecBackend.publicKey(node.secret, true), uint32Bytes(index));
     const digest = hmacSha512(node.chainCode, data);
     data.fill(0);
-    // NOTE: throws when the left half is not below n (probability 2^-127). BIP-32 then requires the caller to use the
+    // NOTE: throws if the left half is not below n (probability 2^-127). BIP-32 then requires the caller to use the
     // next index.
     const child = ecBackend.addToSecret(node.secret, digest.subarray(0, 32));
     replaceNode(node, child, digest);
@@ -99,7 +99,7 @@ function replaceNode(node: HdNode, secret: Uint8Array, digest: Uint8Array): void
 }
 
 function hmacSha512(key: Uint8Array, data: Uint8Array): Uint8Array {
-  // NOTE: a raw key takes four times as long as an imported key.
+  // NOTE: passing raw bytes as the key takes four times as long as passing an imported key.
   return new Uint8Array(createHmac('sha512', createSecretKey(key)).update(data).digest());
 }
 

@@ -5,7 +5,7 @@ import { wordlist } from '@scure/bip39/wordlists/english.js';
 
 const pbkdf2Async = promisify(pbkdf2);
 
-/** The phrase is not 12 to 24 English words with a valid checksum. The message never contains the phrase. */
+/** Thrown when a phrase is not 12 to 24 English words with a valid checksum. The message never contains the phrase. */
 export class InvalidMnemonicError extends Error {
   constructor() {
     super('expected a BIP-39 phrase of 12, 15, 18, 21 or 24 English words with a valid checksum');
@@ -16,17 +16,17 @@ export class InvalidMnemonicError extends Error {
 const BITS_OF_WORD = 11;
 
 /**
- * Returns the English phrase of 16, 20, 24, 28 or 32 bytes of entropy, words joined by one space (BIP-39).
+ * Encodes 16, 20, 24, 28 or 32 bytes of entropy as an English phrase, with one space between words (BIP-39).
  *
- * NOTE: this is not the library's function, because that one checks its whole word list at each call, which takes
- * longer than a signature.
+ * NOTE: this does not call the library, which checks its whole word list at each call. That takes longer than a
+ * signature.
  */
 export function entropyToMnemonic(entropy: Uint8Array): string {
   if (![16, 20, 24, 28, 32].includes(entropy.length)) {
     throw new RangeError(`expected 16, 20, 24, 28 or 32 bytes of entropy, got ${entropy.length}`);
   }
-  // entropy || SHA-256(entropy). Only one bit of the hash per 32 bits of entropy is used. Two more bytes make the
-  // 11-bit window fit.
+  // entropy || SHA-256(entropy), of which only one bit per 32 bits of entropy is used. The two extra bytes are
+  // padding, so that an 11-bit window at the end can be read.
   const bytes = new Uint8Array(entropy.length + 3);
   bytes.set(entropy);
   bytes.set(hash('sha256', entropy, 'buffer').subarray(0, 1), entropy.length);
@@ -42,7 +42,7 @@ export function entropyToMnemonic(entropy: Uint8Array): string {
 }
 
 /**
- * Returns the entropy of an English phrase; white space is normalized.
+ * Decodes an English phrase. White space is normalized.
  *
  * @throws InvalidMnemonicError
  */
@@ -55,8 +55,8 @@ export function mnemonicToEntropy(mnemonic: string): Uint8Array {
 }
 
 /**
- * Returns the 64-byte seed of a phrase: PBKDF2-HMAC-SHA512, 2048 rounds, salt "mnemonic" || passphrase (BIP-39),
- * computed off the event loop.
+ * Derives the 64-byte seed of a phrase: PBKDF2-HMAC-SHA512, 2048 rounds, salt "mnemonic" || passphrase (BIP-39). Runs
+ * off the event loop.
  *
  * @throws InvalidMnemonicError
  */
@@ -66,7 +66,7 @@ export async function mnemonicToSeed(mnemonic: string, passphrase = ''): Promise
   return stretch(words, passphrase);
 }
 
-/** Returns the BIP-39 seed for `entropy`, without a passphrase. Skips the checksum test of `mnemonicToSeed`. */
+/** Derives the BIP-39 seed for `entropy`, without a passphrase and without checking a checksum. */
 export function entropyToSeed(entropy: Uint8Array): Promise<Uint8Array> {
   return stretch(entropyToMnemonic(entropy), '');
 }

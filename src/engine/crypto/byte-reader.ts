@@ -1,4 +1,4 @@
-/** The bytes are too short, too long, or encode a length in more bytes than necessary. */
+/** Thrown when bytes are too short, too long, or encode a length in more bytes than necessary. */
 export class InvalidBytesError extends Error {
   constructor(message: string) {
     super(message);
@@ -7,12 +7,12 @@ export class InvalidBytesError extends Error {
 }
 
 /**
- * Reads a wire format sequentially.
+ * Reads a binary format sequentially.
  *
  * @throws InvalidBytesError for every read past the end.
  */
 export interface ByteReader {
-  /** Number of bytes read so far. */
+  /** The number of bytes read so far. */
   offset(): number;
   remaining(): number;
   u8(): number;
@@ -24,11 +24,14 @@ export interface ByteReader {
   u64(): bigint;
   /** Little-endian. */
   u128(): bigint;
-  /** Returns the bytes since an earlier offset; a view, not a copy. */
+  /** Returns a view of the bytes since an earlier offset, not a copy. */
   since(offset: number): Uint8Array;
   /** Returns a view, not a copy. */
   bytes(length: number): Uint8Array;
-  /** ULEB128 below 2^bits, in its shortest encoding only. With 16 bits this is Solana's compact-u16. */
+  /**
+   * Reads a ULEB128 number below 2^bits and rejects encodings that are longer than necessary. With 16 bits, this is
+   * Solana's compact-u16.
+   */
   uleb128(bits: number): bigint;
   /** @throws InvalidBytesError unless all bytes were read. */
   end(): void;

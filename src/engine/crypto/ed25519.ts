@@ -14,14 +14,14 @@ export function ed25519PublicKey(seed: Uint8Array): Uint8Array {
   return new Uint8Array(spki.subarray(SPKI_PREFIX.length));
 }
 
-/** PureEdDSA signature, 64 bytes, over the message itself (RFC 8032 section 5.1.6). `seed`: 32 bytes. */
+/** Signs the message itself with PureEdDSA (RFC 8032 section 5.1.6). `seed`: 32 bytes. Returns 64 bytes. */
 export function ed25519Sign(message: Uint8Array, seed: Uint8Array): Uint8Array {
   return new Uint8Array(sign(null, message, privateKeyOf(seed)));
 }
 
 /**
- * Returns whether `signature` (64 bytes) over `message` verifies under `publicKey` (32 bytes); RFC 8032 section
- * 5.1.7.
+ * Returns whether `signature` (64 bytes) is valid for `message` under `publicKey` (32 bytes). Source: RFC 8032
+ * section 5.1.7.
  */
 export function ed25519Verify(signature: Uint8Array, message: Uint8Array, publicKey: Uint8Array): boolean {
   if (publicKey.length !== 32 || signature.length !== 64) return false;

@@ -1,7 +1,7 @@
 import { base58 } from '@scure/base';
 import canonicalize from 'canonicalize';
 
-/** The text is not in the expected encoding. */
+/** Thrown when a string is not in the expected encoding. */
 export class InvalidEncodingError extends Error {
   constructor(message: string) {
     super(message);
@@ -10,15 +10,15 @@ export class InvalidEncodingError extends Error {
 }
 
 const HEX = /^[0-9a-fA-F]*$/;
-// RFC 4648 section 4, padded. `base64ToBytes` re-encodes the result to reject non-zero trailing bits.
+// Padded base64 (RFC 4648 section 4). `base64ToBytes` re-encodes the result to reject non-zero trailing bits.
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
 
-/** Bytes as lower-case hex without `0x`. */
+/** Encodes bytes as lower-case hex without `0x`. */
 export function bytesToHex(bytes: Uint8Array): string {
   return view(bytes).toString('hex');
 }
 
-/** Bytes as lower-case hex with `0x`. */
+/** Encodes bytes as lower-case hex with `0x`. */
 export function bytesTo0xHex(bytes: Uint8Array): `0x${string}` {
   return `0x${bytesToHex(bytes)}`;
 }
@@ -55,7 +55,7 @@ export function prefixedHexToBytes(text: string): Uint8Array {
   return hexToBytes(text.slice(2));
 }
 
-/** Bytes as padded standard base64 (RFC 4648 section 4). */
+/** Encodes bytes as padded standard base64 (RFC 4648 section 4). */
 export function bytesToBase64(bytes: Uint8Array): string {
   return view(bytes).toString('base64');
 }
@@ -74,7 +74,7 @@ export function base64ToBytes(text: string): Uint8Array {
   return new Uint8Array(bytes);
 }
 
-/** Bytes as base58 with the Bitcoin alphabet and no checksum. */
+/** Encodes bytes as base58 with the Bitcoin alphabet and no checksum. */
 export function bytesToBase58(bytes: Uint8Array): string {
   return base58.encode(bytes);
 }
@@ -99,7 +99,7 @@ export function utf8ToBytes(text: string): Uint8Array {
   return new TextEncoder().encode(text);
 }
 
-/** Decodes UTF-8 bytes; undefined if they are not well-formed UTF-8. */
+/** Decodes UTF-8. Returns undefined for bytes that are not well-formed UTF-8. */
 export function bytesToUtf8(bytes: Uint8Array): string | undefined {
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
@@ -118,12 +118,12 @@ export function concatBytes(...parts: readonly Uint8Array[]): Uint8Array {
   return joined;
 }
 
-/** Encodes an unsigned integer below 2^(8 × size). */
+/** Encodes an unsigned integer below 2^(8 × size) as `size` bytes, least significant byte first. */
 export function littleEndian(value: bigint, size: number): Uint8Array {
   return Uint8Array.from({ length: size }, (_, index) => Number((value >> BigInt(8 * index)) & 0xffn));
 }
 
-/** Equality of public bytes. Not constant time: do not use it for secrets. */
+/** Compares public bytes. Not constant time: do not use it for secrets. */
 export function equalBytes(left: Uint8Array, right: Uint8Array): boolean {
   return left.length === right.length && view(left).equals(right);
 }
@@ -133,7 +133,8 @@ function view(bytes: Uint8Array): Buffer {
 }
 
 /**
- * The value has no canonical JSON form, because it contains a lone surrogate or a non-finite number, or is undefined.
+ * Thrown when a value has no canonical JSON form: it contains a lone surrogate or a non-finite number, or is
+ * undefined.
  */
 export class NotCanonicalizableError extends Error {
   constructor(reason: string) {
@@ -143,7 +144,7 @@ export class NotCanonicalizableError extends Error {
 }
 
 /**
- * Returns the canonical JSON text of `value`: members sorted by UTF-16 code units, numbers in ECMAScript notation, no
+ * Serializes `value` as canonical JSON: members sorted by UTF-16 code units, numbers in ECMAScript notation, no
  * white space. Members whose value is undefined are omitted, as by `JSON.stringify`. Source: RFC 8785.
  *
  * @throws NotCanonicalizableError
@@ -159,7 +160,7 @@ export function canonicalJson(value: unknown): string {
   return text;
 }
 
-/** CRC-16/XMODEM (polynomial 0x1021, initial value 0), the checksum of Stellar and TON addresses. */
+/** Returns CRC-16/XMODEM (polynomial 0x1021, initial value 0), the checksum of Stellar and TON addresses. */
 export function crc16(bytes: Uint8Array): number {
   let crc = 0;
   for (const byte of bytes) {

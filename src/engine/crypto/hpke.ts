@@ -2,8 +2,8 @@ import { Chacha20Poly1305 } from '@hpke/chacha20poly1305';
 import { Aes256Gcm, CipherSuite, DhkemP256HkdfSha256, HkdfSha256 } from '@hpke/core';
 
 /**
- * The ciphertext, the encapsulated key or the recipient's key is invalid. The message says which one, without any
- * bytes.
+ * Thrown when the ciphertext, the encapsulated key or the recipient's key is invalid. The message says which one, and
+ * contains no bytes of it.
  */
 export class HpkeError extends Error {
   constructor(message: string, cause?: unknown) {
@@ -15,7 +15,7 @@ export class HpkeError extends Error {
 /** Supported AEADs; `CHACHA20_POLY1305` is the default. */
 type HpkeAead = 'CHACHA20_POLY1305' | 'AES_GCM256';
 
-/** Parameters that sender and recipient must both use. */
+/** Parameters on which sender and recipient must agree. */
 export interface HpkeParameters {
   readonly aead?: HpkeAead;
   /** Application context of the key schedule; empty by default. */
@@ -40,7 +40,7 @@ const suites: Readonly<Record<HpkeAead, CipherSuite>> = {
 };
 
 /**
- * Seals one message to a recipient: HPKE in Base mode with DHKEM(P-256, HKDF-SHA256) and HKDF-SHA256. Source: RFC
+ * Encrypts one message to a recipient: HPKE in Base mode with DHKEM(P-256, HKDF-SHA256) and HKDF-SHA256. Source: RFC
  * 9180 sections 4.1, 5.1.1 and 6.1; the seed is the input of DeriveKeyPair, section 7.1.3.
  *
  * @param input `recipientPublicKeyBytes`: a 65-byte point; `ephemeralSeed`: 32 random bytes, never reused.
@@ -73,10 +73,10 @@ export async function sealHpke(
 }
 
 /**
- * Opens a message that `sealHpke` sealed. Source: RFC 9180 sections 5.1.1 and 6.1.
+ * Decrypts a message that `sealHpke` has encrypted. Source: RFC 9180 sections 5.1.1 and 6.1.
  *
  * @param input `recipientPrivateKeyBytes`: 32 bytes; `encapsulatedKey`: 65 bytes; `ciphertext`: with its 16-byte tag.
- * @throws HpkeError when any byte is wrong.
+ * @throws HpkeError if any byte is wrong.
  */
 export async function openHpke(
   message: {

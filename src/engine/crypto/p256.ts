@@ -1,7 +1,7 @@
 import { createECDH, createPublicKey, hash, type KeyObject, verify } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 
-/** The text is not a P-256 public key in an accepted format. */
+/** Thrown when a string is not a P-256 public key in an accepted format. */
 export class InvalidPublicKeyError extends Error {
   constructor(reason: string) {
     super(reason);
@@ -33,13 +33,13 @@ const PEM_TAIL = '-----END PUBLIC KEY-----';
 const MAX_TEXT_LENGTH = 2048;
 const RAW_SIGNATURE_BYTES = 64;
 
-// Parsed keys. Importing a key takes longer than verifying a signature. Only public keys are cached, never private
-// keys.
+// Caches imported public keys, because importing a key takes longer than verifying a signature. Private keys are never
+// cached.
 const keyObjects = new LRUCache<string, KeyObject>({ max: 10_000 });
 
-// Verified signatures with the key and the digest. A request is verified several times: by its handler, by each
-// repeated run of the handler, and by a key store in this process. A small cache suffices, because requests are not
-// repeated.
+// Caches valid signatures with the key and the digest. The signatures of one request are verified several times: by
+// its handler, by each rerun of the handler, and by a key store in this process. A small cache suffices, because later
+// requests have other signatures.
 const verifiedLately = new LRUCache<string, { readonly publicKey: string; readonly digest: string }>({
   max: 128,
 });
@@ -59,7 +59,7 @@ export function parseP256PublicKey(text: string): string {
   return encodeP256PublicKey(pointOf(der));
 }
 
-/** Returns the 65 bytes `0x04 || x || y` of a key in the canonical form of `parseP256PublicKey`. */
+/** Returns the 65 bytes `0x04 || x || y` of a public key that `parseP256PublicKey` has returned. */
 export function p256PublicKeyPoint(publicKey: string): Uint8Array {
   return new Uint8Array(Buffer.from(publicKey, 'base64').subarray(UNCOMPRESSED_PREFIX.length));
 }
@@ -77,7 +77,7 @@ export function verifyP256(publicKey: string, message: Uint8Array, signature: Ui
   const known = verifiedLately.get(text);
   if (known?.publicKey === publicKey && known.digest === digest) return true;
   const key = keyObjectOf(publicKey);
-  // NOTE: one in 2^48 DER signatures is 64 bytes long. It is read as r || s and does not verify.
+  // NOTE: one in 2^48 DER signatures is 64 bytes long. It is then read as r || s and fails.
   const isValid =
     signature.length === RAW_SIGNATURE_BYTES
       ? verify('sha256', message, { key, dsaEncoding: 'ieee-p1363' }, signature)
@@ -89,7 +89,7 @@ export function verifyP256(publicKey: string, message: Uint8Array, signature: Ui
 interface P256KeyPair {
   /** Base64 of the PKCS #8 DER, the format of authorization keys. */
   readonly privateKeyPkcs8: string;
-  /** Base64 of the SubjectPublicKeyInfo, canonical. */
+  /** Canonical base64 SubjectPublicKeyInfo. */
   readonly publicKey: string;
 }
 
@@ -112,7 +112,7 @@ export function p256KeyPairFromSeed(seed: Uint8Array): P256KeyPair {
   return pair;
 }
 
-/** Decodes canonical standard base64 (RFC 4648 section 4); undefined for any other text. */
+/** Decodes canonical standard base64 (RFC 4648 section 4). Returns undefined for any other string. */
 export function decodeCanonicalBase64(text: string): Uint8Array | undefined {
   const bytes = Buffer.from(text, 'base64');
   return text !== '' && bytes.toString('base64') === text ? new Uint8Array(bytes) : undefined;
@@ -127,11 +127,11 @@ function keyObjectOf(publicKey: string): KeyObject {
 }
 
 /**
- * Returns the bytes of the only block of a PEM text. RFC 7468 permits other lines around a block (section 2) and
- * whitespace anywhere in its base64 (section 3).
+ * Decodes the only block of a PEM file. RFC 7468 permits other lines around a block (section 2) and white space
+ * anywhere in its base64 (section 3).
  *
- * CHOICE: text with two public keys is refused, although OpenSSL takes the first. A caller who sends two does not
- * know which one becomes the owner.
+ * CHOICE: two public keys are rejected, although OpenSSL takes the first. A caller who sends two does not know which
+ * one becomes the owner.
  */
 function decodePem(text: string): Buffer {
   const start = text.indexOf(PEM_HEAD);
@@ -169,7 +169,7 @@ function pointOf(der: Buffer): Buffer {
   throw new InvalidPublicKeyError(reasonForRefusal(der));
 }
 
-// OpenSSL checks the curve equation when it imports the key.
+// Converts a key with a compressed point. OpenSSL checks the curve equation when it imports the key.
 function uncompressed(der: Buffer): Buffer {
   try {
     const { x, y } = createPublicKey({ key: der, format: 'der', type: 'spki' }).export({ format: 'jwk' });
@@ -202,7 +202,7 @@ function reasonForRefusal(der: Buffer): string {
 }
 
 /**
- * Encodes a point as the canonical form of `parseP256PublicKey`.
+ * Encodes a point in the canonical form that `parseP256PublicKey` returns.
  *
  * @param point the 65 bytes `0x04 || x || y`.
  */
@@ -239,11 +239,11 @@ export function recoverP256PublicKeys(signature: Uint8Array): ((digest: Uint8Arr
   };
 }
 
-/** ±A - B with B = base·G, as public keys. */
+/** Returns the points A - B and -A - B, where B = base·G, as public keys. */
 function keysOf(a: Point, base: bigint): string[] {
   if (base === 0n) return [encode(a), encode({ x: a.x, y: P - a.y })];
   const b = multiplyBase(base);
-  // If A = B or A = -B, one of the two is the point at infinity, which is not a key, and the other is -2B.
+  // If A = B or A = -B, one of the two results is the point at infinity, which is not a key, and the other is -2B.
   if (a.x === b.x) return [encode(multiplyBase(N - ((2n * base) % N)))];
   const inverse = invert(mod(a.x - b.x), P);
   return [a.y, P - a.y].map((y) => {
@@ -254,9 +254,9 @@ function keysOf(a: Point, base: bigint): string[] {
 }
 
 /**
- * Returns one of the points ±scalar·R, for R with this x-coordinate, or undefined when the curve has no such point.
- * OpenSSL multiplies: Diffie-Hellman returns the x-coordinate of the product, from which y follows except for its
- * sign.
+ * Returns one of the two points ±scalar·R, where R has this x-coordinate. Returns undefined if the curve has no such
+ * point. OpenSSL multiplies: Diffie-Hellman returns the x-coordinate of the product, from which y can be computed
+ * except for its sign.
  */
 function multiplyX(x: bigint, scalar: bigint): Point | undefined {
   if (ordinateOf(x) === undefined) return undefined;
@@ -289,7 +289,8 @@ function readRaw(bytes: Uint8Array): [bigint, bigint] {
   return [toBigInt(bytes.subarray(0, 32)), toBigInt(bytes.subarray(32))];
 }
 
-// SEQUENCE { INTEGER r, INTEGER s }. NOTE: not strict, because keys that are found are confirmed by a verification.
+// Reads SEQUENCE { INTEGER r, INTEGER s }. NOTE: not strict, because every key that is found is confirmed by a
+// verification.
 function readDer(bytes: Uint8Array): [bigint, bigint] | undefined {
   const r = readInteger(bytes, 2);
   const s = r && readInteger(bytes, r.end);
@@ -299,7 +300,7 @@ function readDer(bytes: Uint8Array): [bigint, bigint] | undefined {
 function readInteger(bytes: Uint8Array, at: number): { value: bigint; end: number } | undefined {
   const [tag, length = 0] = bytes.subarray(at);
   const end = at + 2 + length;
-  // 33 bytes hold an integer of 256 bits after a zero byte.
+  // An integer of 256 bits takes 33 bytes if a leading zero byte keeps it positive.
   if (tag !== 2 || length === 0 || length > 33 || end > bytes.length) return undefined;
   return { value: toBigInt(bytes.subarray(at + 2, end)), end };
 }
@@ -327,8 +328,8 @@ function power(base: bigint, exponent: bigint): bigint {
 }
 
 /**
- * Returns the inverse modulo a prime, by the extended Euclidean algorithm. All inputs are public, so the time may
- * vary.
+ * Computes the inverse modulo a prime with the extended Euclidean algorithm. All inputs are public, so the run time
+ * may depend on them.
  */
 function invert(value: bigint, modulus: bigint): bigint {
   let [previous, current] = [modulus, value];

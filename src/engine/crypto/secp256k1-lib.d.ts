@@ -1,4 +1,4 @@
-/** The JavaScript wrapper around the binary of the package. It comes without types. */
+/** The package's JavaScript wrapper around its native binary. The package has no types for it. */
 declare module 'secp256k1/lib/index.js' {
   interface Bindings {
     privateKeyVerify(secret: Uint8Array): boolean;

@@ -5,34 +5,35 @@ import { concatBytes, equalBytes, hexToBytes } from './encoding.ts';
 
 /** The curve operations that a Schnorr signature needs. Secrets and scalars are 32 bytes, from 1 to n - 1. */
 export interface SchnorrCurve {
-  /** 33 bytes: the parity of y, then x. */
+  /** Returns 33 bytes: the parity of y, then x. */
   publicKey(secret: Uint8Array): Uint8Array;
-  /** n - secret. */
+  /** Returns n - secret. */
   negateSecret(secret: Uint8Array): Uint8Array;
-  /** (secret + tweak) mod n. */
+  /** Returns (secret + tweak) mod n. */
   addToSecret(secret: Uint8Array, tweak: Uint8Array): Uint8Array;
-  /** (secret * factor) mod n. */
+  /** Returns (secret * factor) mod n. */
   multiplySecret(secret: Uint8Array, factor: Uint8Array): Uint8Array;
-  /** publicKey + scalar·otherKey, compressed. */
+  /** Returns publicKey + scalar·otherKey, compressed. */
   addMultiple(publicKey: Uint8Array, otherKey: Uint8Array, scalar: Uint8Array): Uint8Array;
 }
 
 const EVEN = 0x02;
 
-// CHOICE: zero auxiliary randomness, which BIP-340 allows. Signing takes no random source, and the same request
-// always yields the same signature.
+// CHOICE: zero auxiliary randomness, which BIP-340 allows. So signing needs no source of randomness, and the same
+// request always yields the same signature.
 const AUXILIARY = new Uint8Array(32);
 
-/** BIP-340 signature, 64 bytes, over a 32-byte digest. */
+/** Signs a 32-byte digest (BIP-340). Returns 64 bytes. */
 function schnorrSignPortable(digest: Uint8Array, secret: Uint8Array): Uint8Array {
   return nobleSchnorr.sign(digest, secret, AUXILIARY);
 }
 
 /**
- * Returns the same signature, made with the operations of an accelerated curve. It is verified before it is returned,
- * as BIP-340 recommends, because a faulty signature can reveal the secret. Source: BIP-340, "Default Signing".
+ * Returns the signature that `schnorrSignPortable` returns, but uses the operations of a faster curve. It is verified
+ * before it is returned, as BIP-340 recommends, because a faulty signature can reveal the secret. Source: BIP-340,
+ * "Default Signing".
  *
- * NOTE: hashes are not reduced mod n. The curve refuses a hash that is zero or at least n (probability 2^-128).
+ * NOTE: hashes are not reduced mod n. The curve rejects a hash that is zero or at least n (probability 2^-128).
  */
 export function schnorrSign(curve: SchnorrCurve, digest: Uint8Array, secret: Uint8Array): Uint8Array {
   const key = curve.publicKey(secret);
@@ -68,7 +69,7 @@ export function schnorrSign(curve: SchnorrCurve, digest: Uint8Array, secret: Uin
   }
 }
 
-/** sha256(sha256(tag) || sha256(tag) || messages), BIP-340. */
+/** Returns sha256(sha256(tag) || sha256(tag) || messages) (BIP-340). */
 export function taggedHash(tag: string, ...messages: Uint8Array[]): Uint8Array {
   return nobleSchnorr.utils.taggedHash(tag, ...messages);
 }
@@ -77,35 +78,35 @@ function evenPoint(x: Uint8Array): Uint8Array {
   return Uint8Array.of(EVEN, ...x);
 }
 
-/** ECDSA over secp256k1, signature form r || s (32 bytes each) with s in the lower half (BIP-62). */
+/** An ECDSA signature over secp256k1 whose s is in the lower half (BIP-62). */
 export interface EcdsaSignature {
   /** r || s, 64 bytes. */
   readonly compact: Uint8Array;
-  /** Selects the signer's public key among the candidates: 0 to 3, in practice 0 or 1. */
+  /** Selects the signer's public key among the candidates that the signature allows: 0 to 3, in practice 0 or 1. */
   readonly recoveryId: number;
 }
 
 /**
  * The curve operations for signing and key derivation. Secrets are 32-byte scalars, digests 32 bytes. ECDSA nonces
- * follow RFC 6979, so every implementation produces the same bytes.
+ * are those of RFC 6979, so every implementation produces the same signatures.
  *
- * NOTE: the exception are digests that are not below the order of the curve, for which libsecp256k1 derives a
+ * NOTE: an exception are digests that are not below the order of the curve, for which libsecp256k1 derives a
  * different nonce.
  */
 export interface EcBackend {
   readonly name: 'native' | 'noble';
   isValidSecret(secret: Uint8Array): boolean;
-  /** 33 bytes compressed or 65 bytes uncompressed. Throws on an invalid secret. */
+  /** Returns 33 bytes compressed or 65 bytes uncompressed. Throws for an invalid secret. */
   publicKey(secret: Uint8Array, compressed: boolean): Uint8Array;
   sign(digest: Uint8Array, secret: Uint8Array): EcdsaSignature;
-  /** BIP-340 signature, 64 bytes, without auxiliary randomness. */
+  /** Returns the 64-byte BIP-340 signature without auxiliary randomness. */
   signSchnorr(digest: Uint8Array, secret: Uint8Array): Uint8Array;
   verify(compact: Uint8Array, digest: Uint8Array, publicKey: Uint8Array): boolean;
-  /** Returns the signer's 65-byte public key. Throws when the signature recovers to no key. */
+  /** Returns the signer's 65-byte public key. Throws if no key can be recovered from the signature. */
   recover(signature: EcdsaSignature, digest: Uint8Array): Uint8Array;
-  /** (secret + tweak) mod n as new bytes. Throws when the sum is zero or the tweak is not below n. */
+  /** Returns (secret + tweak) mod n as new bytes. Throws if the sum is zero or the tweak is not below n. */
   addToSecret(secret: Uint8Array, tweak: Uint8Array): Uint8Array;
-  /** n - secret as new bytes. */
+  /** Returns n - secret as new bytes. */
   negateSecret(secret: Uint8Array): Uint8Array;
 }
 
@@ -115,7 +116,7 @@ export const nobleBackend: EcBackend = {
   isValidSecret: (secret) => secret.length === 32 && noble.utils.isValidSecretKey(secret),
   publicKey: (secret, compressed) => noble.getPublicKey(secret, compressed),
   sign(digest, secret) {
-    // recovered form: recovery id || r || s
+    // noble's format `recovered` is recovery id || r || s.
     const recovered = noble.sign(digest, secret, { prehash: false, lowS: true, format: 'recovered' });
     return { compact: recovered.slice(1), recoveryId: recovered[0] ?? 0 };
   },
@@ -139,20 +140,20 @@ export const nobleBackend: EcBackend = {
 };
 
 /**
- * libsecp256k1 through prebuilt N-API bindings; undefined if there is no binary for the platform. For the reasons for
- * this library, see docs/decisions/0001-one-accelerated-secp256k1-library.md.
+ * libsecp256k1 through prebuilt N-API bindings; undefined if there is no binary for the platform.
+ * docs/decisions/0001-one-accelerated-secp256k1-library.md explains why this library was chosen.
  *
  * NOTE: the main entry of the package loads a JavaScript implementation (`elliptic`), so only its wrapper is
  * imported.
  */
 export const nativeBackend: EcBackend | undefined = loadNativeBackend();
 
-/** The backend in use: the native one if it loads, otherwise noble. `assertBackendsAgree` checks that both agree. */
+/** The backend in use: the native one if it loads, else noble. `assertBackendsAgree` checks that both agree. */
 export const ecBackend: EcBackend = nativeBackend ?? nobleBackend;
 
 /**
- * Loads a binary of the npm package `secp256k1`, which the build copies to `dist/native`. On Linux there are two, and
- * only the one for the right C library loads.
+ * Loads a binary of the npm package `secp256k1`, which the build copies to `dist/native`. For Linux there are two
+ * binaries, and only the one for the installed C library loads.
  */
 function loadAddon(): { readonly Secp256k1: new () => object } | undefined {
   const require = createRequire(import.meta.url);
@@ -160,7 +161,7 @@ function loadAddon(): { readonly Secp256k1: new () => object } | undefined {
     try {
       return require(`#native/secp256k1/${process.platform}-${process.arch}/${file}`);
     } catch {
-      // The binary does not exist, or is for another C library.
+      // The binary does not exist or needs another C library.
     }
   }
   return undefined;
@@ -174,7 +175,7 @@ function loadNativeBackend(): EcBackend | undefined {
   const negateSecret = (secret: Uint8Array): Uint8Array => native.privateKeyNegate(secret.slice());
   const addToSecret = (secret: Uint8Array, tweak: Uint8Array): Uint8Array =>
     native.privateKeyTweakAdd(secret.slice(), tweak);
-  // These bindings do not export Schnorr signatures, but they export the necessary curve operations.
+  // The bindings export no Schnorr signatures, but they export the curve operations that these need.
   const schnorrCurve: SchnorrCurve = {
     publicKey: (secret) => native.publicKeyCreate(secret, true),
     negateSecret,
@@ -200,9 +201,8 @@ function loadNativeBackend(): EcBackend | undefined {
 }
 
 /**
- * The results of the portable backend for fixed inputs: a secret of 32 bytes `fill`, and a digest of 32 bytes 0xff -
- * `fill`. A unit test computes them. The fills are chosen so that both parities of public key, recovery id and
- * Schnorr nonce occur.
+ * noble's results for fixed inputs: a secret of 32 bytes `fill`, and a digest of 32 bytes 0xff - `fill`. A unit test
+ * recomputes them. The fills are chosen so that both parities of public key, recovery id and Schnorr nonce occur.
  */
 export const knownAnswers = [
   {
@@ -233,13 +233,13 @@ type KnownAnswer = (typeof knownAnswers)[number];
 const agreeing = new WeakSet<EcBackend>();
 
 /**
- * Self-test at start: on fixed vectors, the native backend must produce the same public keys and the same ECDSA and
+ * Tests the native backend at start: on fixed inputs, it must produce the same public keys and the same ECDSA and
  * Schnorr signatures as noble. It must also recover the signer, accept a valid signature and reject an invalid one.
  * Does nothing without a native backend.
  *
  * NOTE: noble's results are constants, because computing them took 110 ms of CPU at every start.
  *
- * @throws Error naming the first operation that differs.
+ * @throws Error, which names the first operation that differs.
  */
 export function assertBackendsAgree(native: EcBackend | undefined = nativeBackend): void {
   if (native === undefined || agreeing.has(native)) return;
@@ -283,13 +283,13 @@ function findDifference(native: EcBackend, answer: KnownAnswer): string | undefi
   return doesVerify ? undefined : '`verify`';
 }
 
-/** r || s (64 bytes) as DER: SEQUENCE { INTEGER r, INTEGER s }. Source: X.690 8.3, BIP-66. */
+/** Converts r || s (64 bytes) to DER: SEQUENCE { INTEGER r, INTEGER s }. Source: X.690 8.3, BIP-66. */
 export function encodeDerSignature(compact: Uint8Array): Uint8Array {
   const body = concatBytes(derInteger(compact.subarray(0, 32)), derInteger(compact.subarray(32)));
   return concatBytes(Uint8Array.of(0x30, body.length), body);
 }
 
-// Encodes minimally, with a leading zero byte if the top bit would make the integer negative.
+// Encodes an integer in as few bytes as possible, with a leading zero byte if the top bit would make it negative.
 function derInteger(bytes: Uint8Array): Uint8Array {
   const firstNonZero = bytes.findIndex((byte) => byte !== 0);
   const minimal = bytes.subarray(firstNonZero === -1 ? bytes.length - 1 : firstNonZero);

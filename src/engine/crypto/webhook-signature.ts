@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { base64ToBytes, bytesToBase64, InvalidEncodingError } from './encoding.ts';
 
-/** The webhook secret has the wrong format or length. The message never contains the secret. */
+/** Thrown when a webhook secret has the wrong format or length. The message never contains the secret. */
 export class InvalidWebhookSecretError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);
@@ -40,7 +40,7 @@ export interface WebhookToSign {
 /**
  * Signs one delivery of a webhook.
  *
- * @returns the headers to send; `webhook-signature` holds one signature for each secret, in order.
+ * @returns the headers to send; `webhook-signature` has one signature for each secret, in order.
  * @throws InvalidWebhookSecretError; RangeError for an invalid id or timestamp, or without a secret.
  * @see Standard Webhooks, "Signature scheme" (symmetric, v1).
  */
@@ -83,7 +83,7 @@ export function formatWebhookSecret(bytes: Uint8Array): string {
 }
 
 /**
- * Returns the HMAC key of a webhook secret: `whsec_` followed by the base64 of 24 to 64 bytes. The prefix is
+ * Decodes a webhook secret into its HMAC key: `whsec_` followed by the base64 of 24 to 64 bytes. The prefix is
  * optional.
  *
  * @throws InvalidWebhookSecretError

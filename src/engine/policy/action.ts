@@ -7,7 +7,7 @@ export interface SolanaInstruction {
   readonly program: 'system' | 'token' | 'other';
   /** `Transfer`, `TransferChecked`, …; undefined for a known program's instruction with an unknown layout. */
   readonly name: string | undefined;
-  /** A description of an instruction without a name, if its program is known. */
+  /** Describes the instruction if its program is known but its layout is not. */
   readonly unread?: string | undefined;
   readonly fields: Readonly<Record<string, bigint | SolanaAccount>>;
 }
@@ -15,13 +15,13 @@ export interface SolanaInstruction {
 /** One command of a Sui programmable transaction. `name` is undefined for an unsupported command. */
 export interface SuiCommand {
   readonly name: 'TransferObjects' | 'SplitCoins' | 'MergeCoins' | undefined;
-  /** TransferObjects: the recipient, when it is a pure address input. */
+  /** TransferObjects: the recipient, if it is a pure address input. */
   readonly recipient?: string | undefined;
-  /** TransferObjects: the sum of the split-off coins it transfers, when every amount is a pure u64 input. */
+  /** TransferObjects: the sum of the split-off coins that it transfers, if every amount is a pure u64 input. */
   readonly amount?: bigint | undefined;
 }
 
-/** `to`, `value`, `chain_id` and calldata, decoded from the bytes to be signed. */
+/** An EVM call, decoded from the bytes to be signed. */
 export interface EthereumCall {
   /** `0x` and 40 hex characters; undefined for a contract creation. */
   readonly to: string | undefined;
@@ -32,17 +32,17 @@ export interface EthereumCall {
 
 /** One part of a request that needs its own permission: a transaction, an instruction or a call. */
 export interface ActionUnit {
-  /** The unit's name in the trace: `transaction`, `instruction 2`, `call 0`. */
+  /** Names the unit in the trace: `transaction`, `instruction 2`, `call 0`. */
   readonly label: string;
-  /** Why the bytes could not be decoded. Every condition on them then observes `unreadable`. */
+  /** Why the bytes could not be decoded. Every condition on them is then `unreadable`. */
   readonly undecodable?: string;
   readonly ethereumCall?: EthereumCall;
-  /** The gas terms of an EVM transaction, only for readers of traces. The contract has no condition on them. */
+  /** The gas terms of an EVM transaction, for readers of traces. The API has no condition on them. */
   readonly fee?: {
     readonly gasLimit: bigint;
     /** Wei. */
     readonly pricePerGas: bigint;
-    /** gasLimit × pricePerGas. */
+    /** gasLimit × pricePerGas, in wei. */
     readonly most: bigint;
   };
   readonly typedData?: {
@@ -89,13 +89,12 @@ export interface PolicyFacts {
   /** Returns whether the set contains the value, or undefined when the set was deleted. */
   inConditionSet(conditionSetId: string, candidate: SetCandidate): boolean | undefined;
   /**
-   * Returns the recorded sum of the window plus this request's own metric. `unreadable` when that metric cannot be
-   * read, undefined when the aggregation was deleted.
+   * Returns the recorded sum of the window plus the amount that this request adds. Returns `unreadable` if that
+   * amount cannot be read, and undefined if the aggregation was deleted.
    */
   aggregation(aggregationId: string): bigint | 'unreadable' | undefined;
   /**
-   * Called with the number of parts of the action that are searched for a field, so that the caller can bound the
-   * work.
+   * Receives the number of parts of the action that are searched for a field, so that the caller can bound the work.
    */
   lookedThrough?(parts: number): void;
 }

@@ -10,7 +10,7 @@ interface FieldInput {
   readonly abi?: readonly unknown[] | undefined;
 }
 
-/** The fields of an aggregation in the contract that determine what it sums. */
+/** The fields of an API aggregation that determine what it sums. */
 export interface AggregationDefinition {
   readonly method: string;
   readonly metric: FieldInput;
@@ -21,17 +21,17 @@ export interface AggregationDefinition {
 /** The amount that one request adds to a group of an aggregation. */
 export interface Contribution {
   readonly groupKey: string;
-  /** Undefined when the metric or a group field cannot be read from the action. */
+  /** Undefined if the metric or a group field cannot be read from the action. */
   readonly amount: bigint | undefined;
 }
 
 export interface CompiledAggregation {
   readonly method: string;
-  /** The conditions of the aggregation. The cost of comparing them bounds the work. */
+  /** The conditions of the aggregation. The caller uses them to bound the cost of evaluation. */
   readonly compared: readonly CompiledCondition[];
   /**
-   * Returns the amounts that the action would add, one entry per matching unit; empty when the method or the
-   * conditions do not match.
+   * Returns the amounts that the action would add, one entry per matching unit. Returns an empty list if the method
+   * or the conditions do not match.
    */
   contributions(action: PolicyAction, facts: PolicyFacts): readonly Contribution[];
 }
@@ -81,8 +81,8 @@ function meets(condition: CompiledCondition, readField: ReadField, facts: Policy
 }
 
 /**
- * Compiles an aggregation. Its metric must be a number. An absent or negative metric counts as 0, so a request never
- * lowers the total. An unreadable metric or group field makes the total unreadable, so that a request cannot switch
+ * Compiles an aggregation. Its metric must be a number. A missing or negative metric counts as 0, so a request never
+ * lowers the total. An unreadable metric or group field makes the total unreadable, so that a request cannot move
  * from a full group to another one.
  *
  * @throws PolicyFormatError with a pointer into the aggregation.

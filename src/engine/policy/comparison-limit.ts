@@ -5,7 +5,7 @@ import { workOfComparison } from './operators.ts';
 
 /**
  * The maximum number of comparisons for evaluating one request under one policy: conditions × units × observed
- * values. A search in a text counts by its length, and so does searching an action for a value.
+ * values. Searching a string counts by the string's length, and so does searching an action for a value.
  *
  * CHOICE: this allows a batch of 35 calls under the largest policy, and one of 1,000 calls under 250 conditions. More
  * would block the event loop for too long.
@@ -13,7 +13,7 @@ import { workOfComparison } from './operators.ts';
 export const MAX_COMPARISONS = 250_000;
 
 /**
- * A unit up to this size counts as one short value per condition, because an exact count would decode every small
+ * A unit up to this size counts as one short value per condition. An exact count would require decoding every small
  * call.
  */
 const SMALL_UNIT = { bytes: 512, commands: 64 };
@@ -46,7 +46,7 @@ export function exceedsWork(
       lookedThrough = 0;
       const observed = readField(condition);
       const values = observed.state === 'present' ? observed.values : [];
-      // Values that were searched also count, not only those that are compared.
+      // Values that were only searched also count.
       work += Math.max(0, lookedThrough - values.length);
       for (const value of values) work += workOfComparison(condition.input.operator, value);
       if (values.length > 0) work -= 1;

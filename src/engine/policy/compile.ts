@@ -15,7 +15,7 @@ import { type Observation, readAs, requireValue, type ValueKind } from './values
 const MAX_IN_VALUES = 100;
 const CONDITION_SET_ID = /^[0-9a-z]{24}$/;
 
-/** A rule in the contract's format. */
+/** A rule in the format of the API. */
 export interface RuleInput {
   readonly id: string;
   readonly name: string;
@@ -24,11 +24,11 @@ export interface RuleInput {
   readonly conditions: readonly ConditionInput[];
 }
 
-/** A parsed and validated condition, so that evaluating it parses nothing. */
+/** A parsed and validated condition. Evaluating it needs no parsing. */
 export interface CompiledCondition {
   readonly input: ConditionInput;
   readonly kind: ValueKind;
-  /** The function of the field. Undefined for a condition set, whose items may change. */
+  /** See `ResolvedField`. Undefined for a condition on a condition set, whose items may change. */
   readonly expectedInstead: ResolvedField['expectedInstead'];
   /** Set when the operator is `in_condition_set`. */
   readonly conditionSetId: string | undefined;
@@ -37,7 +37,7 @@ export interface CompiledCondition {
    * as a cache key.
    */
   readonly observe: (unit: ActionUnit, facts: PolicyFacts) => Observation;
-  /** Evaluates one observed value; undefined when the condition set was deleted. */
+  /** Evaluates one observed value. Returns undefined if the condition set was deleted. */
   judge(observed: string, facts: PolicyFacts): boolean | undefined;
   candidate(observed: string): SetCandidate;
 }
@@ -60,7 +60,7 @@ export interface CompiledPolicy {
 
 function requireFieldValue({ kind, sizeBytes }: ResolvedField, text: string, pointer: string): string {
   const value = requireValue(kind, text, pointer);
-  // CHOICE: refused, because no `bytesN` value could equal it, so a DENY with it would never match.
+  // CHOICE: rejected, because no `bytesN` value could equal it, so a DENY with it would never match.
   if (sizeBytes !== undefined && value.length !== 2 + 2 * sizeBytes) {
     throw new PolicyFormatError(pointer, `expected ${sizeBytes} bytes of 0x hex, got \`${text}\``);
   }
@@ -101,9 +101,9 @@ function requireOperator(condition: ConditionInput, field: ResolvedField): Opera
 }
 
 /**
- * Returns the field of a condition.
+ * Finds the field of a condition.
  *
- * @throws PolicyFormatError when rules for `method` have no such field.
+ * @throws PolicyFormatError if rules for `method` have no such field.
  */
 export function requireField(condition: ConditionInput, method: string, action: RuleAction): ResolvedField {
   const source = requireSource(condition, method);
@@ -134,7 +134,7 @@ function requireSource(condition: ConditionInput, method: string): ConditionSour
 
 type Observe = CompiledCondition['observe'];
 
-/** The resolved fields of a policy. The keys contain everything that the resolution depends on. */
+/** The resolved fields of a policy. The keys contain everything on which the resolution depends. */
 export type FieldCache = Map<string, { readonly field: ResolvedField; readonly observe: Observe }>;
 
 /**
@@ -199,7 +199,8 @@ function judgeOf(
   kind: ValueKind,
   expected: readonly string[],
 ): (observed: string) => boolean {
-  // Decimals have several notations. For all other kinds, equal values have equal texts once they are normalized.
+  // A decimal can be written in several ways. For all other kinds, equal values are equal strings once they are
+  // normalized.
   if (operator !== 'in' || kind === 'decimal') return (observed) => holds(operator, kind, observed, expected);
   const texts = new Set(expected);
   return (observed) => texts.has(observed);
@@ -236,10 +237,10 @@ export function compileRule(rule: RuleInput, chainType: string, cache: FieldCach
 }
 
 /**
- * Refuses a rule with a value that its field never has, because a DENY with it would never match. `compileRule`
- * itself accepts such values, because stored rules may have them.
+ * Rejects a rule with a value that its field can never have, because a DENY with it would never match. `compileRule`
+ * accepts such values, because stored rules may contain them.
  *
- * @throws PolicyFormatError with a pointer into the rule
+ * @throws PolicyFormatError with a pointer into the rule.
  */
 export function refuseUnseenValues({ conditions }: CompiledRule): void {
   for (const [index, { input, expectedInstead }] of conditions.entries()) {

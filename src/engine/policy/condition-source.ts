@@ -2,7 +2,7 @@ import type { ActionUnit, PolicyFacts } from './action.ts';
 import type { Operator } from './operators.ts';
 import type { Observation, ValueKind } from './values.ts';
 
-/** A condition in the contract's format. Properties that only some field sources have are optional. */
+/** A condition in the format of the API. Properties that only some field sources have are optional. */
 export interface ConditionInput {
   readonly field_source: string;
   readonly field: string;
@@ -24,7 +24,10 @@ export interface ResolvedField {
   readonly operators?: readonly Operator[];
   /** The size of a `bytes1` … `bytes32` field; undefined for other types. */
   readonly sizeBytes?: number | undefined;
-  /** Completes the message "expected …" if the field never has this value, for example because of its spelling. */
+  /**
+   * Returns the end of the message "expected …" if the field can never have this value, for example because of its
+   * spelling.
+   */
   readonly expectedInstead?: ((value: string) => string | undefined) | undefined;
   read(unit: ActionUnit, facts: PolicyFacts): Observation;
 }
@@ -34,19 +37,19 @@ export interface ConditionSource {
   /** Undefined means every method. */
   readonly methods: readonly string[] | undefined;
   /**
-   * Undefined when the source has no such field.
+   * Returns the field, or undefined if the source has no such field.
    *
    * INVARIANT: the value that a field reads depends on the operator only by whether it is `neq`.
    *
-   * @param action the field of a DENY rule may read more than that of an ALLOW rule: see README, "DENY".
+   * @param action a field may read more for a DENY rule than for an ALLOW rule: see README, "DENY".
    * @throws PolicyFormatError for an invalid ABI or type map.
    */
   resolve(condition: ConditionInput, action: RuleAction): ResolvedField | undefined;
 }
 
 /**
- * Refuses another letter case of a known name. Any other text is accepted: an unknown name cannot be read, so a DENY
- * with it matches.
+ * Rejects a known name in another letter case. Any other string is accepted: an unknown name cannot be read, so a
+ * DENY with it matches.
  */
 export function expectCaseOf(names: readonly string[]): NonNullable<ResolvedField['expectedInstead']> {
   const byLowerCase = new Map(names.map((name) => [name.toLowerCase(), name]));
@@ -56,7 +59,7 @@ export function expectCaseOf(names: readonly string[]): NonNullable<ResolvedFiel
   };
 }
 
-/** The policy, rule, condition or aggregation is invalid. `pointer` is relative to the compiled value. */
+/** Thrown when a policy, rule, condition or aggregation is invalid. `pointer` is relative to the compiled value. */
 export class PolicyFormatError extends Error {
   readonly pointer: string;
 

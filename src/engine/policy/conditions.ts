@@ -17,7 +17,7 @@ import { tempoTransaction } from './conditions/tempo-transaction.ts';
 import { tronTransaction, tronTriggerSmartContractData } from './conditions/tron-transaction.ts';
 import { xrplTransaction } from './conditions/xrpl-transaction.ts';
 
-/** Every `field_source` of the contract. For a new one, add a file in `conditions/` and a line here. */
+/** Every `field_source` of the API. For a new one, add a file in `conditions/` and a line here. */
 export const conditionSources: Readonly<Record<string, ConditionSource>> = {
   action_request_body: actionRequestBody,
   ethereum_7702_authorization: ethereum7702Authorization,

@@ -26,7 +26,7 @@ export interface RuleTrace {
 
 export interface UnitTrace {
   readonly unit: string;
-  /** The gas terms of an EVM transaction as decimal numbers: gas, wei per gas, wei. */
+  /** The gas terms of an EVM transaction as decimal strings: gas, wei per gas, wei. */
   readonly fee?: { readonly gas_limit: string; readonly price_per_gas: string; readonly most: string };
   readonly rules: readonly RuleTrace[];
   readonly outcome: 'allowed' | 'denied_by_rule' | 'no_rule_for_method' | 'no_rule_matched';
@@ -52,7 +52,10 @@ export function rulesFor(
   );
 }
 
-/** In an ALLOW rule every observed value must satisfy the condition; in a DENY rule one is enough. */
+/**
+ * Combines a condition's observed values: in an ALLOW rule, every value must satisfy the condition; in a DENY rule,
+ * one is enough.
+ */
 function judgeAll(
   condition: CompiledCondition,
   values: readonly string[],
@@ -77,7 +80,10 @@ function truthOf(
 
 export type ReadField = (condition: CompiledCondition) => Observation;
 
-/** Returns a function that reads a condition's field from the unit and caches it for other conditions on that field. */
+/**
+ * Returns a function that reads a condition's field from the unit. It reads each field only once, however many
+ * conditions use it.
+ */
 export function createFieldReader(unit: ActionUnit, facts: PolicyFacts): ReadField {
   const cache = new Map<CompiledCondition['observe'], Observation>();
   return ({ observe }) => {
@@ -107,7 +113,7 @@ function traceCondition(
   };
 }
 
-/** Kleene's AND over the conditions. Fails closed: an unknown result matches a DENY and never an ALLOW. */
+/** Combines conditions with Kleene's AND. Fails closed: an unknown result matches a DENY and never an ALLOW. */
 function ruleMatches(action: 'ALLOW' | 'DENY', conditions: readonly ConditionTrace[]): boolean {
   if (conditions.some(({ result }) => result === 'false')) return false;
   return action === 'DENY' || conditions.every(({ result }) => result === 'true');
@@ -152,9 +158,9 @@ function traceUnit(rules: readonly CompiledRule[], unit: ActionUnit, facts: Poli
 }
 
 /**
- * Evaluates an action under a policy. Never throws because of the action's content: unreadable fields become
- * `unknown`. Allows the action only when every unit matches an ALLOW and none matches a DENY. Denies an action
- * without units.
+ * Evaluates an action under a policy, with a trace. Allows the action only if every unit matches an ALLOW and none
+ * matches a DENY. Denies an action without units. Never throws because of the action's content: conditions on
+ * unreadable fields are `unknown`.
  */
 export function evaluatePolicy(
   policy: CompiledPolicy,
@@ -173,13 +179,13 @@ export function evaluatePolicy(
 
 /**
  * Returns whether a policy allows an action. Equals `evaluatePolicy(…).allowed`, but builds no trace and stops as
- * soon as the decision is certain. Never throws either.
+ * soon as the decision is certain. Never throws because of the action's content either.
  */
 export function allowsAction(policy: CompiledPolicy, action: PolicyAction, facts: PolicyFacts): boolean {
   return action.units.length > 0 && findDeniedUnit(policy, action, facts) === undefined;
 }
 
-/** Returns the first unit that a policy does not allow. */
+/** Returns the first unit that a policy does not allow, or undefined if it allows all. */
 export function findDeniedUnit(
   policy: CompiledPolicy,
   action: PolicyAction,
@@ -199,7 +205,7 @@ function allowsUnit(rules: readonly CompiledRule[], unit: ActionUnit, facts: Pol
   return isAllowed;
 }
 
-/** Like `ruleMatches`, but stops at the first condition that makes the rule not match. */
+/** Returns what `ruleMatches` returns, but stops at the first condition that is not satisfied. */
 function matchesUnit(
   { action, conditions }: CompiledRule,
   readField: ReadField,
@@ -217,7 +223,7 @@ export interface ImpliedDecision {
   readonly units: readonly Pick<UnitTrace, 'unit' | 'outcome' | 'deciding_rule_id'>[];
 }
 
-/** Derives the decision from the results of the trace's conditions, ignoring the outcomes stored in the trace. */
+/** Derives the decision from the conditions' results in the trace. Ignores the outcomes that the trace contains. */
 export function decisionOf(trace: Pick<PolicyDecision, 'units'>): ImpliedDecision {
   const units = trace.units.map(({ unit, rules }) => ({
     unit,
@@ -226,13 +232,13 @@ export function decisionOf(trace: Pick<PolicyDecision, 'units'>): ImpliedDecisio
   return { allowed: units.length > 0 && units.every(({ outcome }) => outcome === 'allowed'), units };
 }
 
-/** Values whose membership in a condition set the caller must read before evaluation. */
+/** A value whose membership in a condition set the caller must read before evaluation. */
 export interface SetLookup {
   readonly conditionSetId: string;
   readonly candidates: readonly SetCandidate[];
 }
 
-/** Collects the condition-set memberships that evaluating this action needs. */
+/** Collects the condition-set memberships that the evaluation of this action needs. */
 export function collectLookups(
   policy: CompiledPolicy,
   action: PolicyAction,

@@ -25,8 +25,8 @@ const METHODS_BY_CHAIN: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * Returns the rule methods of a chain type. `*` is available on every chain but xrpl (behaviour of the published
- * service).
+ * Returns the methods for which rules of a chain type can be written. `*` is available on every chain but xrpl
+ * (behaviour of the published service).
  */
 export function ruleMethodsOf(chainType: string): readonly string[] {
   // CHOICE: on chains with only raw_sign, requests are evaluated as signRawMessageBytes.

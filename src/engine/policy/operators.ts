@@ -11,7 +11,7 @@ import {
   xrplXAddresses,
 } from './values.ts';
 
-/** Operators of a condition. */
+/** The operators that a condition can use. */
 export type Operator =
   | 'eq'
   | 'neq'
@@ -29,14 +29,14 @@ const EQUALITY: readonly Operator[] = ['eq', 'neq', 'in', 'in_condition_set'];
 export const ORDERING: readonly Operator[] = [...EQUALITY, 'gt', 'gte', 'lt', 'lte'];
 export const TEXT_SEARCH: readonly Operator[] = [...EQUALITY, 'contains', 'starts_with', 'ends_with'];
 
-/** Returns the operators for a kind. A field can restrict them further. */
+/** Returns the operators that values of a kind support. A field can restrict them further. */
 export function operatorsOf(kind: ValueKind): readonly Operator[] {
   return kind === 'number' || kind === 'decimal' ? ORDERING : EQUALITY;
 }
 
-/** Negative, zero or positive when the observed number is below, equal to or above the expected one. */
+/** Returns a number below, equal to or above 0 if the observed number is below, equal to or above the expected one. */
 function compare(kind: ValueKind, observed: string, expected: string): number {
-  // INVARIANT: both texts were normalized for their kind, so they can be parsed.
+  // INVARIANT: both strings were normalized for their kind, so they can be parsed.
   if (kind === 'decimal') return compareDecimals(parseDecimal(observed)!, parseDecimal(expected)!);
   return compareIntegers(observed, expected);
 }
@@ -56,7 +56,7 @@ function equal(kind: ValueKind, observed: string, expected: string): boolean {
 
 /**
  * Compares one observed value with the condition's values, all normalized for their kind. `expected` has one entry,
- * except for `in`. The caller evaluates `in_condition_set`.
+ * except for `in`. `in_condition_set` is evaluated elsewhere.
  */
 export function holds(
   operator: Exclude<Operator, 'in_condition_set'>,
@@ -64,7 +64,7 @@ export function holds(
   observed: string,
   expected: readonly string[],
 ): boolean {
-  // INVARIANT: a condition has at least one value; compile.ts refuses an empty `in`.
+  // INVARIANT: a condition has at least one value; compile.ts rejects an empty `in`.
   const first = expected[0]!;
   switch (operator) {
     case 'eq':
@@ -97,8 +97,8 @@ export function holds(
 const MAX_QUICK_PART = 250;
 
 /**
- * Returns whether the text contains the part. Takes linear time, because callers choose both. Source: Knuth, Morris
- * and Pratt, 1977.
+ * Returns whether `text` contains `part`. Takes linear time even for a hostile `part`, because callers choose both.
+ * Source: Knuth, Morris and Pratt, 1977.
  */
 export function containsText(text: string, part: string): boolean {
   if (part.length <= MAX_QUICK_PART) return text.includes(part);
@@ -117,20 +117,18 @@ export function containsText(text: string, part: string): boolean {
   return false;
 }
 
-/**
- * The number of characters that can be searched, or looked up in a condition set, in the time of a short comparison.
- */
+/** This many characters can be searched, or looked up in a condition set, in the time of one short comparison. */
 const CHARACTERS_AT_ONCE = 8;
 const READ_WHOLE: ReadonlySet<Operator> = new Set<Operator>(['contains', 'in_condition_set']);
 
-/** Returns the cost of a comparison with this value, in comparisons of short values. */
+/** Returns the cost of comparing this value, counted in comparisons of short values. */
 export function workOfComparison(operator: Operator, observed: string): number {
   return READ_WHOLE.has(operator) ? 1 + Math.floor(observed.length / CHARACTERS_AT_ONCE) : 1;
 }
 
 const NOT_LOOKED_UP: SetCandidate = { exact: [], ignoringCase: [], numbers: [] };
 
-/** Returns the lookup that a condition set needs for an observed value. */
+/** Returns the notations of an observed value that are looked up in a condition set. */
 export function setCandidate(kind: ValueKind, observed: string): SetCandidate {
   switch (kind) {
     case 'number':
@@ -174,7 +172,7 @@ function hexKey(number: string): string {
 }
 
 /**
- * Returns a key that is equal for notations of a number that differ only in leading zeros or, for decimals, in
+ * Returns a key that is equal for two notations of a number that differ only in leading zeros or, for decimals, in
  * trailing zeros. INVARIANT: it equals `NUMBER_KEY` of condition set items, in SQL.
  */
 export function numberKey(text: string): string {

@@ -2,14 +2,16 @@ import type { ActionUnit, PolicyAction } from './action.ts';
 
 const EXPORTS: ReadonlySet<string> = new Set(['exportPrivateKey', 'exportSeedPhrase']);
 const HASH_BYTES = 32;
-/** The primary type of a user operation of the entry points 0.8 and later. Source: ERC-4337. */
+/** The primary type of a user operation since entry point 0.8. Source: ERC-4337. */
 const USER_OPERATION_TYPE = 'PackedUserOperation';
-/** Typed data that is a transaction of type 113 on ZKsync chains. Source: era-contracts, TransactionHelper.sol. */
+/**
+ * The typed data that signs a transaction of type 113 on ZKsync chains. Source: era-contracts, TransactionHelper.sol.
+ */
 const ZKSYNC_TRANSACTION = { domainName: 'zkSync', primaryType: 'Transaction' };
 /**
- * The types with which smart accounts verify another message (ERC-1271), and the type of their only member, its hash.
- * Source: ERC1271.sol of Light Account and of Coinbase Smart Wallet, CompatibilityFallbackHandler.sol of Safe,
- * Constants.sol of Kernel, ModuleBase.sol of Modular Account.
+ * The typed data in which smart accounts wrap another message to verify it (ERC-1271), with the name and type of the
+ * only member, the hash of that message. Source: ERC1271.sol of Light Account and of Coinbase Smart Wallet,
+ * CompatibilityFallbackHandler.sol of Safe, Constants.sol of Kernel, ModuleBase.sol of Modular Account.
  */
 export const smartAccountTypes: Readonly<Record<string, { readonly name: string; readonly type: string }>> = {
   LightAccountMessage: { name: 'message', type: 'bytes' },
@@ -20,13 +22,14 @@ export const smartAccountTypes: Readonly<Record<string, { readonly name: string;
 };
 
 /**
- * The action as apps with `strict_methods` evaluate it; the same object if the setting makes no difference.
+ * Converts an action into the form that apps with `strict_methods` evaluate. Returns the same object if the setting
+ * makes no difference.
  *
  * Methods overlap: several of them can produce the same signature, and an exported key can produce all signatures.
  * With strict methods:
  * - ALLOW rules for `*` do not apply to exports, nor to content that cannot be decoded, such as a hash.
  * - Messages and typed data count as undecodable if they may be a user operation or a transaction, or contain only
- *   the hash that a smart account verifies.
+ * the hash that a smart account verifies.
  * - DENY rules for `*` always apply.
  */
 export function strictly(action: PolicyAction): PolicyAction {

@@ -1,12 +1,12 @@
 import type { ConditionTrace, PolicyDecision, RuleTrace, UnitTrace } from './evaluate.ts';
 import type { Observation } from './values.ts';
 
-/** The estimated number of JSON characters of a condition, a rule or a unit, without its values. */
+/** The estimated length of the JSON of a condition, a rule or a unit, without its values. */
 const JSON_OVERHEAD = 150;
 /** Limits on the observed values in a shortened trace. */
 const SHORTENED = { values: 3, characters: 200 };
 
-/** Estimates the number of characters of a trace as JSON. */
+/** Estimates the length of a trace as JSON, in characters. */
 export function traceLength(units: readonly UnitTrace[]): number {
   const cache = new Map<Observation, number>();
   const observedLength = (observed: Observation): number => {
@@ -29,14 +29,15 @@ export function traceLength(units: readonly UnitTrace[]): number {
   return length;
 }
 
-/** Counts two quotation marks and a comma per text. */
+/** Counts two quotation marks and a comma per string. */
 function textLength(texts: readonly string[]): number {
   return texts.reduce((sum, text) => sum + text.length + 3, 0);
 }
 
 /**
- * Reduces a trace to what decides: the first unit that is not allowed (or the first unit), and for each rule one
- * condition that explains why it matched or did not. `decisionOf` returns the same decision for the result.
+ * Reduces a trace to the parts that explain the decision: the first unit that is not allowed (or else the first
+ * unit), and for each rule one condition that explains why the rule matched or did not. `decisionOf` derives the same
+ * decision from the result.
  */
 export function shortenTrace(decision: PolicyDecision): PolicyDecision {
   const deciding = decision.units.find(({ outcome }) => outcome !== 'allowed') ?? decision.units[0];

@@ -9,8 +9,8 @@ import { PolicyFormatError } from './condition-source.ts';
  * - `tron_address` treats `T…` and `41` + 40 hex digits as equal.
  * - `sui_address` ignores leading zeros.
  * - `xrpl_address` accepts X-addresses without a tag, `xrpl_currency` three characters or 40 hex digits.
- * - `account` is any text: an EVM or Tron address is compared as such, anything else as text.
- * - The other kinds compare as text and differ only in the values that they accept.
+ * - `account` is any string: an EVM or Tron address is compared as such, anything else as a string.
+ * - The other kinds are compared as strings and differ only in the values that they accept.
  */
 export type ValueKind =
   | 'number'
@@ -33,7 +33,7 @@ interface Decimal {
 }
 
 /**
- * The values that a condition finds in the action. If there are several (array elements, commands), the rule's action
+ * The result of reading a field from the action. If there are several (array elements, commands), the rule's action
  * determines whether all or one must match.
  */
 export type Observation =
@@ -60,31 +60,31 @@ const SUI_ADDRESS = /^0x[0-9a-fA-F]{1,64}$/;
 const SOLANA_ADDRESS_BYTES = 32;
 const MAX_SOLANA_ADDRESS = 44;
 
-/** Returns whether the text is `0x` and 40 hex digits. */
+/** Returns whether the string is `0x` and 40 hex digits. */
 export function isEvmAddress(text: string): boolean {
   return EVM_ADDRESS.test(text);
 }
 
-/** Parses an integer in decimal or `0x` hex. */
+/** Parses an integer in decimal or `0x` hex. Returns undefined for any other string. */
 function parseInteger(text: string): bigint | undefined {
   return INTEGER.test(text) ? BigInt(text) : undefined;
 }
 
-/** Parses a decimal such as `1.50` exactly. */
+/** Parses a decimal such as `1.50` exactly. Returns undefined for any other string. */
 export function parseDecimal(text: string): Decimal | undefined {
   if (!DECIMAL.test(text)) return undefined;
   const [whole = '', fraction = ''] = text.split('.');
   return { digits: BigInt(whole + fraction), scale: fraction.length };
 }
 
-/** Returns the shortest notation of a decimal: without leading zeros and trailing zeros of the fraction. */
+/** Returns the shortest notation of a decimal: without superfluous zeros before or after it. */
 export function shortestDecimal(text: string): string {
   const [whole = '', fraction = ''] = text.split('.');
   const tail = fraction.replace(/(?<!0)0+$/, '');
   return BigInt(whole).toString() + (tail === '' ? '' : `.${tail}`);
 }
 
-/** Negative, zero or positive when `a` is below, equal to or above `b`. */
+/** Returns a number below, equal to or above 0 if `a` is below, equal to or above `b`. */
 export function compareDecimals(a: Decimal, b: Decimal): number {
   const scale = Math.max(a.scale, b.scale);
   const left = a.digits * 10n ** BigInt(scale - a.scale);
@@ -99,9 +99,9 @@ export function sizeOfType(type: string): number | undefined {
 }
 
 interface Kind {
-  /** Completes the error message "expected …". */
+  /** The end of the error message "expected …". */
   readonly expected: string;
-  /** Converts a value to the form that is compared; undefined when the text is not a value of the kind. */
+  /** Converts a value to the form that is compared. Returns undefined if the string is not a value of the kind. */
   readonly normalize: (text: string) => string | undefined;
 }
 
@@ -131,7 +131,7 @@ const KINDS: Readonly<Record<ValueKind, Kind>> = {
     expected: 'an XRP Ledger address, r… or X… without a tag',
     normalize: readXrplAddress,
   },
-  // Accepts any text, because stored rules and malformed amounts may contain it.
+  // Accepts any string, because stored rules and malformed amounts may contain one.
   xrpl_currency: { expected: 'a currency', normalize: (text) => readXrplCurrency(text) ?? text },
   sui_address: {
     expected: 'a Sui address, 0x and up to 64 hex digits',
@@ -146,13 +146,15 @@ const KINDS: Readonly<Record<ValueKind, Kind>> = {
   text: { expected: 'text', normalize: (text) => text },
 };
 
-/** Kinds whose observed values need no normalization, because they come from decoded bytes in a single notation. */
+/**
+ * Kinds whose observed values need no normalization, because they come from decoded bytes and have only one notation.
+ */
 const COMPARED_AS_TEXT: ReadonlySet<ValueKind> = new Set(['text', 'solana_address', 'xrpl_address']);
 
 /**
  * Normalizes a condition's value for its kind.
  *
- * @throws PolicyFormatError when the text is not a value of the kind.
+ * @throws PolicyFormatError if the string is not a value of the kind.
  */
 export function requireValue(kind: ValueKind, text: string, pointer: string): string {
   const { expected, normalize } = KINDS[kind];
@@ -161,7 +163,7 @@ export function requireValue(kind: ValueKind, text: string, pointer: string): st
   return value;
 }
 
-/** Normalizes observed values for their kind; unreadable when one is not a value of the kind. */
+/** Normalizes observed values for their kind. Returns unreadable if one is not a value of the kind. */
 export function readAs(kind: ValueKind, observed: Observation): Observation {
   if (observed.state !== 'present' || COMPARED_AS_TEXT.has(kind)) return observed;
   const { expected, normalize } = KINDS[kind];
@@ -183,7 +185,10 @@ function isSolanaAddress(text: string): boolean {
   }
 }
 
-/** Returns a Tron address in either notation as `41` + 40 lower-case hex digits. */
+/**
+ * Converts a Tron address in either notation to `41` + 40 lower-case hex digits. Returns undefined for any other
+ * string.
+ */
 export function parseTronAddress(text: string): string | undefined {
   if (TRON_HEX_ADDRESS.test(text)) return text.toLowerCase();
   if (text.length > MAX_TRON_ADDRESS) return undefined;
@@ -195,7 +200,7 @@ export function parseTronAddress(text: string): string | undefined {
   }
 }
 
-/** Returns the `T…` notation of an address given as `41` + 40 hex digits. */
+/** Converts an address from `41` + 40 hex digits to the `T…` notation. */
 export function tronAddressText(addressHex: string): string {
   return base58check.encode(hex.decode(addressHex));
 }
@@ -208,14 +213,14 @@ const XRPL_MAX_ADDRESS = 47;
 const XRPL_CLASSIC_PREFIX = '00';
 // X-addresses of the main network and of test networks. Source: XLS-5.
 const XRPL_X_PREFIXES = ['0544', '0493'];
-/** Flag 0 and no tag. */
+/** The flag byte and the tag of an X-address without a tag. */
 const NO_TAG = '00'.repeat(9);
 const XRPL_CLASSIC = /^00[0-9a-f]{40}$/;
 const XRPL_EXTENDED = /^(?:0544|0493)([0-9a-f]{40})(?:00){9}$/;
 
 /**
- * Returns the classic spelling (r…) of an address. Returns undefined for other text, and for an X-address with a tag,
- * because a tag identifies more than an account.
+ * Converts an XRPL address to its classic form (r…). Returns undefined for any other string, and for an X-address
+ * with a tag, because a tag identifies more than an account.
  */
 function readXrplAddress(text: string): string | undefined {
   const payload = decodeChecked(text);
@@ -224,20 +229,20 @@ function readXrplAddress(text: string): string | undefined {
   return account === undefined ? undefined : encodeChecked(XRPL_CLASSIC_PREFIX + account);
 }
 
-/** Returns the X-addresses without a tag of a classic address. */
+/** Returns the X-addresses of a classic address, without a tag, for the main network and for test networks. */
 export function xrplXAddresses(classic: string): readonly string[] {
   const account = decodeChecked(classic).slice(XRPL_CLASSIC_PREFIX.length);
   if (account.length !== 2 * XRPL_ACCOUNT_BYTES) return [];
   return XRPL_X_PREFIXES.map((prefix) => encodeChecked(prefix + account + NO_TAG));
 }
 
-/** base58xrp(payload || first 4 bytes of sha256(sha256(payload))) */
+/** Returns base58xrp(payload || first 4 bytes of sha256(sha256(payload))). */
 function encodeChecked(payloadHex: string): string {
   const payload = hex.decode(payloadHex);
   return base58xrp.encode(Uint8Array.of(...payload, ...checksumOf(payload)));
 }
 
-/** Returns the payload as hex; empty for text without a valid checksum. */
+/** Decodes base58xrp and returns the payload as hex, or an empty string if the checksum is invalid. */
 function decodeChecked(text: string): string {
   if (text.length > XRPL_MAX_ADDRESS) return '';
   try {
@@ -261,9 +266,9 @@ const XRPL_STANDARD_CODE = /^0{24}([0-9A-F]{6})0{10}$/;
 const XRPL_NATIVE_CODE = 'XRP';
 
 /**
- * Returns a currency code in the notation of the ledger's codec: three characters if possible, otherwise 40
- * upper-case hex digits. Returns undefined for other text, and for the code of the native currency, which no issued
- * amount has.
+ * Converts a currency code to the notation of the ledger's codec: three characters if possible, else 40 upper-case
+ * hex digits. Returns undefined for any other string, and for the code of the native currency, which no issued amount
+ * has.
  */
 export function readXrplCurrency(text: string): string | undefined {
   if (XRPL_CODE.test(text)) return text === XRPL_NATIVE_CODE ? undefined : text;
@@ -273,7 +278,7 @@ export function readXrplCurrency(text: string): string | undefined {
   return XRPL_CODE.test(code) && code !== XRPL_NATIVE_CODE ? code : upper;
 }
 
-/** Returns the other spelling of a currency whose code has three characters. */
+/** Converts a currency code of three characters to its 40 hex digits. */
 export function xrplCurrencyHex(code: string): string | undefined {
   if (!XRPL_CODE.test(code)) return undefined;
   return `${'0'.repeat(24)}${hex.encode(Buffer.from(code, 'latin1')).toUpperCase()}${'0'.repeat(10)}`;

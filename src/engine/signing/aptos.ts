@@ -7,7 +7,7 @@ import { type ChainSigner, ed25519KeyText, signMessageEd25519 } from './chain-si
 import { parseHexBytes } from './fields.ts';
 import { InvalidTransactionError } from './signing-errors.ts';
 
-/** A decoded `RawTransaction`. */
+/** A decoded `RawTransaction` of Aptos. */
 interface AptosRawTransaction {
   /** 32 bytes. */
   readonly sender: Uint8Array;
@@ -31,12 +31,12 @@ const MAX_TYPE_DEPTH = 8;
 // max gas || gas price || expiration || chain id
 const TAIL_BYTES = 8 + 8 + 8 + 1;
 
-/** A variant that this decoder does not know. The chain adds variants from time to time. */
+/** Thrown for a variant that this decoder does not know. The chain adds variants from time to time. */
 class UnknownVariantError extends Error {}
 
 /**
- * Decodes the BCS bytes of a RawTransaction. Accepts only the canonical encoding: refuses trailing bytes and lengths
- * in more bytes than necessary. Source: aptos-core, types/src/transaction.
+ * Decodes the BCS bytes of a RawTransaction. Accepts only the canonical encoding: rejects trailing bytes and lengths
+ * that use more bytes than necessary. Source: aptos-core, types/src/transaction.
  *
  * CHOICE: a payload with an unknown variant is signed as it is, because no policy reads payloads, and the fields
  * around it have fixed sizes. Examples are encrypted payloads, and type tags above 10, which aptos-core and its
@@ -139,7 +139,7 @@ function skipScriptArgument(reader: ByteReader): void {
   else reader.bytes(size);
 }
 
-// TypeTag: 6 is a vector of a type, 7 a struct; the others have no content.
+// TypeTag: variant 6 is a vector of a type and variant 7 a struct; the others have no content.
 function skipTypeTag(reader: ByteReader, depth: number): void {
   if (depth > MAX_TYPE_DEPTH) throw new InvalidBytesError(`expected at most ${MAX_TYPE_DEPTH} nested types`);
   const variant = readBcsVariant(reader);
@@ -156,8 +156,8 @@ function skipTypeTag(reader: ByteReader, depth: number): void {
 const SINGLE_ED25519 = Uint8Array.of(0x00);
 
 /**
- * Aptos accounts. Movement uses the same address and transaction format. `raw_sign` takes the signing message (prefix
- * hash || BCS) instead of a digest. Source: AIP-40, single-signer authentication.
+ * Signs for Aptos accounts. Movement uses the same address and transaction format. `raw_sign` takes the signing
+ * message (prefix hash || BCS) instead of a digest. Source: AIP-40, single-signer authentication.
  */
 export const aptosSigner: ChainSigner = {
   walletKeys(secret) {
@@ -167,7 +167,7 @@ export const aptosSigner: ChainSigner = {
   signPayload: signMessageEd25519,
 };
 
-/** Returns the account of an ed25519 key that was never rotated: sha3-256(key || 0x00), 32 bytes. */
+/** Returns the account address of an ed25519 key that was never rotated: sha3-256(key || 0x00), 32 bytes. */
 export function aptosAccount(publicKey: Uint8Array): Uint8Array {
   return sha3_256(concatBytes(publicKey, SINGLE_ED25519));
 }
@@ -175,8 +175,8 @@ export function aptosAccount(publicKey: Uint8Array): Uint8Array {
 const SIGNING_PREFIX = sha3_256(utf8ToBytes('APTOS::RawTransaction'));
 
 /**
- * `aptos_signTransaction`: returns the SignedTransaction as 0x hex, with the raw transaction unchanged. The sender
- * must be the wallet. Source: aptos-core, TransactionAuthenticator::Ed25519.
+ * Executes `aptos_signTransaction`: returns the SignedTransaction as 0x hex, with the raw transaction unchanged. The
+ * sender must be the wallet. Source: aptos-core, TransactionAuthenticator::Ed25519.
  *
  * @throws InvalidTransactionError, InvalidFieldError
  */

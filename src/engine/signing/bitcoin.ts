@@ -9,7 +9,10 @@ import {
   signDigestCompact,
 } from './chain-signer.ts';
 
-/** Bitcoin P2WPKH: bech32("bc", 0, hash160(compressed key)). Signs BIP-143 digests. Source: BIP-84, BIP-173. */
+/**
+ * Signs for Bitcoin P2WPKH addresses: bech32("bc", 0, hash160(compressed key)). The payload is a BIP-143 digest.
+ * Source: BIP-84, BIP-173.
+ */
 export const bitcoinSegwitSigner: ChainSigner = {
   walletKeys(secret) {
     const key = compressedKey(secret);
@@ -19,10 +22,12 @@ export const bitcoinSegwitSigner: ChainSigner = {
   signPayload: signDigestCompact,
 };
 
-/** Bitcoin key-path taproot. Source: BIP-86, BIP-340, BIP-341, BIP-350. */
+/** Signs for Bitcoin taproot addresses, by key path. Source: BIP-86, BIP-340, BIP-341, BIP-350. */
 export const bitcoinTaprootSigner: ChainSigner = taprootSigner('bc');
 
-/** Pearl: Bitcoin's taproot with the address prefix `prl`. Source: pearl node chaincfg/params.go. */
+/**
+ * Signs for Pearl, which uses Bitcoin's taproot with the address prefix `prl`. Source: pearl node chaincfg/params.go.
+ */
 export const pearlSigner: ChainSigner = taprootSigner('prl');
 
 function taprootSigner(prefix: string): ChainSigner {
@@ -39,7 +44,7 @@ function taprootSigner(prefix: string): ChainSigner {
         tweaked.fill(0);
       }
     },
-    // The caller passes the sighash. The key is tweaked here (no script tree).
+    // The caller passes the sighash. The key is tweaked here, for an output without a script tree.
     signPayload(secret, payload) {
       const digest = requireDigest(payload);
       const tweaked = tweakedSecret(secret);

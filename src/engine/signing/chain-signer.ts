@@ -7,7 +7,7 @@ import { InvalidPayloadError } from './signing-errors.ts';
 
 export type CurveType = 'secp256k1' | 'ed25519' | 'starknet';
 
-/** The public part of a wallet's key. */
+/** The address and the public key that belong to a wallet's private key. */
 export interface WalletKeys {
   readonly address: string;
   /**
@@ -19,11 +19,11 @@ export interface WalletKeys {
   readonly publicKey: string;
 }
 
-/** Address options that are configured per deployment, not per wallet. */
+/** Options for deriving addresses. They are configured per deployment, not per wallet. */
 export interface AddressOptions {
-  /** The account contract for which Starknet addresses are computed. Default `ready`. */
+  /** The account contract for which Starknet addresses are computed. Default: `ready`. */
   readonly starknetAccountClass?: 'ready' | 'openzeppelin' | undefined;
-  /** Default `mainnet`. */
+  /** Default: `mainnet`. */
   readonly sparkNetwork?: 'mainnet' | 'regtest' | undefined;
 }
 
@@ -31,14 +31,14 @@ export interface AddressOptions {
 export interface ChainSigner {
   walletKeys(secret: Uint8Array, options: AddressOptions): WalletKeys;
   /**
-   * `raw_sign`: the signature over the payload in the chain's format.
+   * Executes `raw_sign`: returns the signature over the payload in the chain's format.
    *
-   * @throws InvalidPayloadError when the chain does not sign payloads of this length.
+   * @throws InvalidPayloadError if the chain does not sign payloads of this length.
    */
   signPayload(secret: Uint8Array, payload: Uint8Array): Uint8Array;
 }
 
-/** ripemd160(sha256(bytes)), 20 bytes. */
+/** Returns ripemd160(sha256(bytes)), 20 bytes. */
 export function hash160(bytes: Uint8Array): Uint8Array {
   return ripemd160(sha256(bytes));
 }
@@ -53,12 +53,12 @@ export function ed25519KeyText(publicKey: Uint8Array): string {
   return `00${bytesToHex(publicKey)}`;
 }
 
-/** r || s, 64 bytes with low s, over a payload that must be a 32-byte digest. */
+/** Signs a payload that must be a 32-byte digest. Returns r || s, 64 bytes with low s. */
 export function signDigestCompact(secret: Uint8Array, payload: Uint8Array): Uint8Array {
   return ecBackend.sign(requireDigest(payload), secret).compact;
 }
 
-/** Returns the 64-byte ed25519 signature over the payload, which is the message itself, not a digest. */
+/** Signs the payload with ed25519 and returns 64 bytes. The payload is the message itself, not a digest. */
 export function signMessageEd25519(secret: Uint8Array, payload: Uint8Array): Uint8Array {
   if (payload.length === 0) throw new InvalidPayloadError('/hash', 'expected at least one byte to sign');
   return ed25519Sign(payload, secret);

@@ -12,10 +12,10 @@ import { InvalidPrivateKeyError, UnsupportedMethodError } from './signing-errors
 
 export type { AddressOptions, CurveType, WalletKeys };
 
-/** One row of the table. */
+/** How Custos handles one chain type. */
 export interface Chain {
   readonly curve: CurveType;
-  /** Default derivation path for a wallet index; index 0 is the first wallet. */
+  /** Returns the default derivation path of a wallet. Index 0 is the first wallet. */
   readonly derivationPath: (index: number) => string;
   /** Whether new wallets are derived from a BIP-39 phrase, so that an exported phrase restores the address. */
   readonly fromPhrase: boolean;
@@ -173,7 +173,7 @@ export function isChainType(text: string): text is ChainType {
   return Object.hasOwn(chains, text);
 }
 
-/** The source of a derived private key: a phrase, the entropy of a phrase (16 to 32 bytes), or a master seed. */
+/** What a private key is derived from: a phrase, the entropy of a phrase (16 to 32 bytes), or a master seed. */
 export type KeySource =
   | { readonly mnemonic: string }
   | { readonly entropy: Uint8Array }
@@ -182,7 +182,7 @@ export type KeySource =
 /**
  * Returns the address and public key of a 32-byte secret.
  *
- * @throws InvalidPrivateKeyError when the bytes are not a valid secret for the chain's curve.
+ * @throws InvalidPrivateKeyError if the bytes are not a valid secret for the chain's curve.
  */
 export async function deriveWallet(
   chainType: ChainType,
@@ -195,8 +195,8 @@ export async function deriveWallet(
 }
 
 /**
- * Derives the 32-byte secret at the chain's default path; the caller wipes it. It uses BIP-32 for secp256k1, SLIP-10
- * for ed25519 (the seed of RFC 8032), and BIP-32 with EIP-2645 grinding for starknet. For the Solana strategy
+ * Derives the 32-byte secret at the chain's default path. The caller must wipe it. It uses BIP-32 for secp256k1,
+ * SLIP-10 for ed25519 (the seed of RFC 8032), and BIP-32 with EIP-2645 grinding for starknet. For the Solana strategy
  * ENTROPY_TO_MNEMONIC_TO_SEED pass `{ entropy }`, for ENTROPY_TO_SEED `{ seed: entropy }`.
  *
  * @param index 0 to 2^31 - 1.
@@ -239,7 +239,7 @@ export async function deriveAtPath(curve: CurveType, seed: Uint8Array, path: str
 /**
  * Turns 32 random bytes into the secret of a wallet without a phrase.
  *
- * @throws InvalidPrivateKeyError when the bytes are not below the curve's order (probability 2^-128). The caller then
+ * @throws InvalidPrivateKeyError if the bytes are not below the curve's order (probability 2^-128). The caller then
  * retries with other bytes.
  */
 export async function generatePrivateKey(chainType: ChainType, random: Uint8Array): Promise<Uint8Array> {
@@ -248,7 +248,11 @@ export async function generatePrivateKey(chainType: ChainType, random: Uint8Arra
   return random.slice();
 }
 
-/** @throws InvalidPrivateKeyError unless the bytes are a valid secret for the chain's curve. */
+/**
+ * Checks a secret.
+ *
+ * @throws InvalidPrivateKeyError unless the bytes are a valid secret for the chain's curve.
+ */
 export async function assertSecret(chainType: ChainType, secret: Uint8Array): Promise<void> {
   const { curve } = chains[chainType];
   if (!(await isSecret(curve, secret))) {
@@ -266,7 +270,11 @@ export function rpcMethodsOf(chainType: ChainType): readonly string[] {
   return chains[chainType].rpcMethods;
 }
 
-/** @throws UnsupportedMethodError, which lists the supported methods, when the chain does not support the method. */
+/**
+ * Requires that the chain type supports the RPC method.
+ *
+ * @throws UnsupportedMethodError, which lists the supported methods.
+ */
 export function requireRpcMethod(chainType: ChainType, method: string): void {
   const supported = rpcMethodsOf(chainType);
   if (!supported.includes(method)) throw new UnsupportedMethodError(method, chainType, supported);

@@ -3,7 +3,8 @@ import { bytesToHex } from '../crypto/encoding.ts';
 import { type ChainSigner, compressedKey, hash160, signDigestCompact } from './chain-signer.ts';
 
 /**
- * Cosmos Hub accounts: bech32("cosmos", ripemd160(sha256(compressed key))). Source: Cosmos SDK ADR-028, secp256k1 keys.
+ * Signs for Cosmos Hub accounts: bech32("cosmos", ripemd160(sha256(compressed key))). Source: Cosmos SDK ADR-028,
+ * secp256k1 keys.
  */
 export const cosmosSigner: ChainSigner = {
   walletKeys(secret) {

@@ -9,7 +9,7 @@ import { InvalidFieldError } from './signing-errors.ts';
 const ADDRESS = /^0x[0-9a-fA-F]{40}$/;
 const HEX_NUMBER = /^0x[0-9a-fA-F]+$/;
 
-/** The contract's `Quantity`: a JSON integer or a 0x hex string. */
+/** The API's `Quantity`: a JSON integer or a 0x hex string. */
 export type Quantity = number | string;
 
 /**
@@ -56,7 +56,7 @@ export function parseHexText(value: string, field: string): `0x${string}` {
 }
 
 /**
- * Decodes 0x hex; with `size`, exactly that many bytes.
+ * Decodes 0x hex. With `size`, requires exactly that many bytes.
  *
  * @throws InvalidFieldError
  */
@@ -69,7 +69,7 @@ export function parseHexBytes(value: string, field: string, size?: number): Uint
 }
 
 /**
- * Returns an EVM address in lower case; does not verify its EIP-55 checksum.
+ * Returns an EVM address in lower case. Does not verify its EIP-55 checksum.
  *
  * @throws InvalidFieldError
  */
@@ -81,7 +81,7 @@ export function parseEvmAddress(value: string, field: string): `0x${string}` {
 }
 
 /**
- * Returns the bytes of a message given as text or as hex with or without 0x.
+ * Returns the bytes of a message that is given as text, or as hex with or without 0x.
  *
  * @throws InvalidFieldError, also for text with lone surrogates, which UTF-8 cannot encode.
  */

@@ -7,19 +7,19 @@ import type { SparkNetworkName } from './spark.ts';
 /** The fields of a Lightning invoice. Source: BOLT 11. */
 export interface LightningInvoice {
   readonly network: SparkNetworkName;
-  /** Undefined if the payer chooses the amount. */
+  /** Undefined if the invoice leaves the amount to the payer. */
   readonly sats: bigint | undefined;
-  /** Below 2^35. */
+  /** Unix seconds, below 2^35. */
   readonly createdAtSeconds: number;
-  /** Undefined means the default of one hour. */
+  /** Undefined for the default of one hour. */
   readonly expirySeconds: number | undefined;
   /** SHA-256 of the preimage, 32 bytes. */
   readonly paymentHash: Uint8Array;
   /** 32 bytes. */
   readonly paymentSecret: Uint8Array;
-  /** Text of at most 639 bytes, or the 32-byte SHA-256 of a longer text. */
+  /** A text of at most 639 bytes, or the 32-byte SHA-256 of a longer text. */
   readonly description: string | Uint8Array;
-  /** A private channel to the receiving node. */
+  /** A private channel through which the receiving node can be reached. */
   readonly hint: RouteHint | undefined;
   /** Bytes that the payer returns with the payment. */
   readonly metadata: Uint8Array | undefined;
@@ -32,7 +32,7 @@ interface RouteHint {
   readonly channelId: Uint8Array;
 }
 
-/** The fields that `readInvoice` decodes. */
+/** The fields that `readInvoice` returns. */
 export interface ReadInvoice
   extends Pick<LightningInvoice, 'network' | 'sats' | 'createdAtSeconds' | 'hint' | 'metadata'> {
   /** One hour unless the invoice states otherwise. */
@@ -90,7 +90,9 @@ export function encodeInvoice(invoice: LightningInvoice, nodeSecret: Uint8Array)
   return bech32.encode(prefix, [...data, ...signature], false);
 }
 
-/** Decodes an invoice. Undefined for invalid text, other networks, and amounts that are not whole sats. */
+/**
+ * Decodes an invoice. Returns undefined for an invalid invoice, other networks, and amounts that are not whole sats.
+ */
 export function readInvoice(text: string): ReadInvoice | undefined {
   try {
     const { prefix, words } = bech32.decode(text as `${string}1${string}`, false);
@@ -125,7 +127,7 @@ function readHint(words: readonly number[] | undefined): RouteHint | undefined {
   return { nodeKey: bytes.slice(0, 33), channelId: bytes.slice(33, 41) };
 }
 
-/** Returns the tagged fields by type. If a type occurs several times, the first field counts. */
+/** Returns the tagged fields by type. If a type occurs several times, the first field is used. */
 function fieldsOf(words: readonly number[]): ReadonlyMap<number, readonly number[]> {
   const fields = new Map<number, readonly number[]>();
   for (let at = 0; at + 3 <= words.length; ) {
@@ -161,7 +163,7 @@ function numberOf(words: readonly number[]): bigint {
 function packBits(words: readonly number[]): Uint8Array {
   const bytes = new Uint8Array(Math.ceil((words.length * 5) / 8));
   for (const [index, word] of words.entries()) {
-    // The bits of a word continue in the next byte when the word starts in the last 4 bits.
+    // A word that starts in the last 4 bits of a byte continues in the next byte.
     const at = index * 5;
     const placed = word << (11 - (at % 8));
     bytes[at >> 3]! |= placed >> 8;
@@ -175,7 +177,8 @@ function wholeBytes(words: readonly number[]): Uint8Array {
   return packBits(words).slice(0, Math.floor((words.length * 5) / 8));
 }
 
-// Amounts use the largest unit of bitcoin (none, milli, micro, nano) that needs no fraction. A sat is 10 nano.
+// Amounts are written in the largest unit of bitcoin (none, milli, micro, nano) that needs no fraction. A sat is 10
+// nano.
 const UNITS = [
   [100_000_000n, ''],
   [100_000n, 'm'],

@@ -14,9 +14,9 @@ import { type ChainSigner, ed25519KeyText, signMessageEd25519 } from './chain-si
 import { decodeField } from './fields.ts';
 import { InvalidTransactionError } from './signing-errors.ts';
 
-/** A decoded transaction with the names of its actions. */
+/** A decoded transaction. Actions are reduced to their names and their encoding. */
 interface NearTransaction {
-  /** Version 1 has the nonces of gas keys and a nonce mode. */
+  /** Version 1 adds the nonces of gas keys and a nonce mode. */
   readonly version: 0 | 1;
   readonly signerId: string;
   /** 32 bytes of ed25519. */
@@ -54,7 +54,7 @@ const DELEGATES: readonly string[] = ['Delegate', 'DelegateV2'];
 export const nearActionNames: readonly string[] = ACTIONS.map(({ name }) => name);
 
 /**
- * Decodes the Borsh bytes of a transaction. Refuses trailing bytes and unknown actions. Source: NEAR protocol
+ * Decodes the Borsh bytes of a transaction. Rejects trailing bytes and unknown actions. Source: NEAR protocol
  * specification, transactions; NEP-366 and NEP-611 for delegate actions, NEP-591 for global contracts, NEP-616 for
  * deterministic accounts.
  *
@@ -94,7 +94,7 @@ function readVersion(reader: ByteReader, bytes: Uint8Array): 0 | 1 {
   return 1;
 }
 
-// 0 is a nonce, 1 a nonce of a gas key and its index
+// NonceVariant: 0 is a nonce, 1 is a nonce of a gas key with its index.
 function readNonce(reader: ByteReader): bigint {
   const variant = readVariant(reader, 'nonce', 1);
   const nonce = reader.u64();
@@ -113,7 +113,7 @@ function readAction(reader: ByteReader, mayDelegate: boolean): string {
   return action.name;
 }
 
-/** Reads the variant of an enum whose largest variant is `last`. */
+/** Reads an enum's variant number. `last` is the largest that the enum has. */
 function readVariant(reader: ByteReader, what: string, last: number): number {
   const variant = reader.u8();
   if (variant > last) throw new InvalidBytesError(`expected a known ${what}, got variant ${variant}`);
@@ -155,7 +155,7 @@ function skipFunctionCallPermission(reader: ByteReader): void {
   readMany(reader, () => readText(reader));
 }
 
-// code || mode: 0 by the hash of the code, 1 by the account
+// code || mode: 0 deploys the code under its hash, 1 under the account
 function skipDeployGlobalContract(reader: ByteReader): void {
   readByteVector(reader);
   readVariant(reader, 'deploy mode', 1);
@@ -238,7 +238,10 @@ function readText(reader: ByteReader): string {
   return text;
 }
 
-/** NEAR implicit accounts: the key as 64 lower-case hex digits. Source: NEP-071, implicit accounts. */
+/**
+ * Signs for NEAR implicit accounts, whose id is the key as 64 lower-case hex digits. Source: NEP-071, implicit
+ * accounts.
+ */
 export const nearSigner: ChainSigner = {
   walletKeys(secret) {
     const key = ed25519PublicKey(secret);
@@ -248,9 +251,9 @@ export const nearSigner: ChainSigner = {
 };
 
 /**
- * `near_signTransaction`: returns the signed transaction in base64, with the transaction bytes unchanged. Its public
- * key must be the wallet's; the signer may be a named account with that key. Source: NEAR protocol specification,
- * transactions.
+ * Executes `near_signTransaction`: returns the signed transaction in base64, with the transaction bytes unchanged.
+ * Its public key must be the wallet's; the signer may be a named account with that key. Source: NEAR protocol
+ * specification, transactions.
  *
  * @throws InvalidTransactionError, InvalidFieldError
  */

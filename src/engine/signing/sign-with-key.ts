@@ -19,7 +19,7 @@ import type { SparkOperation } from './spark.ts';
 import type { TronRawData } from './tron/raw-data.ts';
 import type { XrplSignedTransaction, XrplTransactionParams } from './xrpl/signer.ts';
 
-// Everything that a wallet's key signs: the RPC methods that need no network, `raw_sign`, and Spark operations. The
+// Makes every signature of a wallet's key: the RPC methods that need no network, `raw_sign`, and Spark operations. The
 // code of each chain is imported on first use.
 
 interface HexSignature {
@@ -27,7 +27,7 @@ interface HexSignature {
   readonly encoding: 'hex';
 }
 
-/** Params and response data of each method, in the contract's names. */
+/** The params and the response data of each method, with the field names of the API. */
 export interface OfflineMethods {
   personal_sign: { params: PersonalSignParams; data: HexSignature };
   secp256k1_sign: { params: { readonly hash: string }; data: HexSignature };
@@ -40,7 +40,7 @@ export interface OfflineMethods {
     params: { readonly transaction: EthereumTransaction };
     data: { readonly signed_transaction: string; readonly encoding: 'rlp' };
   };
-  /** The caller should pass the nonce. It defaults to 0, because no node is queried. */
+  /** The caller should pass the nonce. Without it the nonce is 0, because no node is asked. */
   eth_sign7702Authorization: {
     params: AuthorizationParams;
     data: { readonly authorization: SignedAuthorization };
@@ -170,7 +170,8 @@ export function isOfflineMethod(method: string): method is OfflineMethod {
 }
 
 /**
- * Signs with one of the methods. The caller has checked that the wallet's chain supports it (`requireRpcMethod`).
+ * Signs with one of the methods. The caller must have checked that the wallet's chain supports it
+ * (`requireRpcMethod`).
  * @param params the request's params; the `field` of an error points into them.
  * @throws SigningInputError, or InvalidSolanaTransactionError for a Solana transaction that cannot be decoded.
  */
@@ -182,7 +183,7 @@ export function signOffline<Method extends OfflineMethod>(
   return signers[method](secret, params);
 }
 
-/** `raw_sign` params: a hash or message to sign directly, or bytes to hash first. */
+/** The params of `raw_sign`: a hash or message to sign directly, or bytes to hash first. */
 export type RawSignParams =
   | { readonly hash: string }
   | {
@@ -199,8 +200,8 @@ const HASH_FUNCTIONS = {
 } as const;
 
 /**
- * Decodes `raw_sign` params. `message` contains the caller's bytes before hashing, which policies decode; it is
- * undefined when only a hash was given. `payload` contains the bytes to sign. Starknet felts may have an odd number
+ * Decodes the params of `raw_sign`. `message` contains the caller's bytes before hashing, which policies decode. It
+ * is undefined if only a hash was given. `payload` contains the bytes to sign. Starknet felts may have an odd number
  * of digits.
  *
  * @throws InvalidFieldError
@@ -226,11 +227,11 @@ export function decodeRawSign(
 }
 
 /**
- * `raw_sign`: returns the signature as 0x hex.
+ * Executes `raw_sign`: returns the signature as 0x hex.
  * - secp256k1 chains sign a 32-byte digest and return r || s (64 bytes); tron and ethereum return r || s || v (65
- *   bytes).
+ * bytes).
  * - Taproot chains return a BIP-340 signature under the tweaked key.
- * - ed25519 chains sign the bytes themselves.
+ * - ed25519 chains sign the payload itself, not a digest.
  * - starknet signs a felt below 2^251.
  *
  * @throws InvalidFieldError, InvalidPayloadError, UnsupportedMethodError
@@ -247,7 +248,10 @@ export async function rawSign(
   return bytesTo0xHex(signer.signPayload(secret, payload));
 }
 
-/** The params and data of everything that a wallet's key signs: RPC methods that need no network, and two others. */
+/**
+ * The params and data of everything that a wallet's key signs: the RPC methods that need no network, `raw_sign` and
+ * Spark operations.
+ */
 export interface SigningMethods extends OfflineMethods {
   raw_sign: { params: RawSignParams; data: `0x${string}` };
   /** r || s, hex. */
@@ -258,14 +262,14 @@ const loadSpark = loadOnce(() => import('./spark.ts'));
 
 export type SigningMethod = keyof SigningMethods;
 
-/** The content to sign. The params are JSON, as in the contract, so that they can be sent to another process. */
+/** What to sign. The params are JSON, as in the API, so that they can be sent to another process. */
 export interface SigningTask<Method extends SigningMethod = SigningMethod> {
   readonly method: Method;
   readonly params: SigningMethods[Method]['params'];
 }
 
 /**
- * Signs with a wallet's private key. The caller has checked that the wallet's chain supports the method.
+ * Signs with a wallet's private key. The caller must have checked that the wallet's chain supports the method.
  *
  * @throws SigningInputError, whose field points into the params.
  */

@@ -1,6 +1,6 @@
 /**
- * The input cannot be signed. `field` is a JSON pointer into the caller's `params`, for example `/transaction/nonce`,
- * or empty for all params. The message never contains keys or the bytes to sign.
+ * Thrown for input that cannot be signed. `field` is a JSON pointer into the caller's `params`, for example
+ * `/transaction/nonce`, or empty for all params. The message never contains keys or the bytes to sign.
  */
 export class SigningInputError extends Error {
   readonly field: string;
@@ -12,25 +12,25 @@ export class SigningInputError extends Error {
   }
 }
 
-/** A field has the wrong format or is out of range. */
+/** Thrown when a field has the wrong format or is out of range. */
 export class InvalidFieldError extends SigningInputError {}
 
-/** The transaction cannot be encoded for the chain, or the wallet is not its sender. */
+/** Thrown when a transaction cannot be encoded for the chain, or when the wallet is not its sender. */
 export class InvalidTransactionError extends SigningInputError {}
 
-/** The Solana wire bytes cannot be decoded, or the wallet is not a required signer. */
+/** Thrown when Solana wire bytes cannot be decoded, or when the wallet is not a required signer. */
 export class InvalidSolanaTransactionError extends SigningInputError {}
 
-/** The message of EIP-712 typed data does not match its types. */
+/** Thrown when the message of EIP-712 typed data does not match its types. */
 export class InvalidTypedDataError extends SigningInputError {}
 
-/** The chain does not sign digests or messages of this length or encoding. */
+/** Thrown when the chain does not sign digests or messages of this length or encoding. */
 export class InvalidPayloadError extends SigningInputError {}
 
-/** The bytes are not a valid private key for the chain's curve. */
+/** Thrown when the bytes are not a valid private key for the chain's curve. */
 export class InvalidPrivateKeyError extends SigningInputError {}
 
-/** The chain does not support the method. The message lists the supported methods. */
+/** Thrown when the chain does not support the method. The message lists the supported methods. */
 export class UnsupportedMethodError extends SigningInputError {
   constructor(method: string, chainType: string, supported: readonly string[]) {
     const names = supported.map((name) => `\`${name}\``).join(', ');
@@ -38,7 +38,10 @@ export class UnsupportedMethodError extends SigningInputError {
   }
 }
 
-/** The decrypted content of an import is not a key of the chain type. The message never contains the content. */
+/**
+ * Thrown when the decrypted content of an import is not a key of the chain type. The message never contains the
+ * content.
+ */
 export class InvalidImportedKeyError extends Error {
   constructor(message: string) {
     super(message);

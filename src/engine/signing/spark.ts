@@ -11,7 +11,7 @@ import { InvalidTransactionError } from './signing-errors.ts';
 const IDENTITY_KEY_FIELD = Uint8Array.of(0x0a, 0x21);
 const PREFIX = { mainnet: 'spark', regtest: 'sparkrt' } as const;
 
-/** Spark accounts: addresses of the identity key. Source: Spark SDK, address encoding. */
+/** Signs for Spark accounts, whose address is derived from the identity key. Source: Spark SDK, address encoding. */
 export const sparkSigner: ChainSigner = {
   walletKeys(secret, { sparkNetwork = 'mainnet' }) {
     const key = compressedKey(secret);
@@ -29,7 +29,7 @@ export function sparkAddress(publicKeyHex: string, network: SparkNetworkName): s
   return bech32m.encode(prefixOf(network), words, false);
 }
 
-/** Returns the identity key (compressed, hex) in a Spark address on the network, or undefined for any other text. */
+/** Returns the identity key (compressed, hex) in a Spark address on the network, or undefined for any other string. */
 export function readSparkAddress(text: string, network: SparkNetworkName): string | undefined {
   const bytes = readBech32m(text, prefixOf(network));
   const isAddress = bytes?.length === 35 && bytes[0] === 0x0a && bytes[1] === 0x21;
@@ -42,7 +42,7 @@ export function isIdentityKey(text: string): boolean {
   return secp256k1.utils.isValidPublicKey(hexToBytes(text), true);
 }
 
-/** Returns the 32 bytes of a token identifier, as hex, or undefined for any other text. */
+/** Returns the 32 bytes of a token identifier, as hex. Returns undefined for any other string. */
 export function readTokenIdentifier(text: string, network: SparkNetworkName): string | undefined {
   const bytes = readBech32m(text, network === 'MAINNET' ? 'btkn' : 'btknrt');
   return bytes?.length === 32 ? bytesToHex(bytes) : undefined;
@@ -62,7 +62,7 @@ function readBech32m(text: string, prefix: string): Uint8Array | undefined {
 }
 
 /**
- * Returns the static deposit address. Bitcoin that is sent to this Taproot address can be claimed on Spark.
+ * Returns a key's static deposit address. Bitcoin sent to this Taproot address can be claimed on Spark.
  *
  * CHOICE: real operators return an address of a key that they share with the owner. Here it is the Taproot output of
  * the identity key itself (BIP-341, key path only), which the owner could also spend on layer 1.
@@ -79,8 +79,8 @@ export function sparkDepositAddress(publicKeyHex: string, network: SparkNetworkN
 }
 
 /**
- * `signMessageWithIdentityKey`: returns the signature over sha256(UTF-8 message) as hex without 0x, in DER or, with
- * `compact`, as r || s.
+ * Executes `signMessageWithIdentityKey`: returns the signature over sha256(UTF-8 message) as hex without 0x, in DER
+ * or, with `compact`, as r || s.
  *
  * @throws InvalidFieldError
  */
@@ -100,7 +100,7 @@ export interface SparkOperation {
   readonly network: SparkNetworkName;
   /** The sender's compressed identity key in hex. */
   readonly owner: string;
-  /** The owner's Spark address, or its deposit address for the claim of a deposit. */
+  /** The owner's Spark address. For the claim of a deposit, the owner's deposit address. */
   readonly from: string;
   readonly to: string;
   /** The token identifier; null for sats. */
@@ -108,13 +108,13 @@ export interface SparkOperation {
   readonly amount: string;
   /** The fee in sats, which `from` pays in addition to the amount. */
   readonly fee: string;
-  /** The transaction of the deposit to claim. */
+  /** The id of the Bitcoin transaction whose deposit is claimed; null for other operations. */
   readonly deposit: string | null;
   /** The Lightning invoice to pay, in lower case. */
   readonly invoice?: string | undefined;
 }
 
-/** An operation with its owner's signature: r || s over the SHA-256 of its JSON, in hex. */
+/** An operation with its owner's signature: r || s over the SHA-256 of the operation's JSON, in hex. */
 interface SignedSparkOperation {
   readonly operation: SparkOperation;
   readonly signature: string;
@@ -123,13 +123,14 @@ interface SignedSparkOperation {
 /**
  * Signs an operation with the identity key. Returns r || s in hex.
  *
- * CHOICE: real operators run a protocol of many messages. The simulated operators accept this single signed message.
+ * CHOICE: real Spark operators run a protocol of many messages. The simulated operators accept this single signed
+ * message.
  */
 export function signSparkOperation(secret: Uint8Array, operation: SparkOperation): string {
   return bytesToHex(ecBackend.sign(digestOf(operation), secret).compact);
 }
 
-/** Returns the bytes that operators accept, and `hash`, the signed digest. */
+/** Returns the bytes that Spark operators accept. `hash` is the signed digest. */
 export function encodeSparkOperation(signed: SignedSparkOperation): { bytes: Uint8Array; hash: string } {
   return { bytes: utf8ToBytes(JSON.stringify(signed)), hash: bytesToHex(digestOf(signed.operation)) };
 }
@@ -147,7 +148,7 @@ export function decodeSparkOperation(bytes: Uint8Array): { operation: SparkOpera
       return { operation, hash: bytesToHex(digest) };
     }
   } catch {
-    // refused below
+    // The error below rejects the bytes.
   }
   throw new InvalidTransactionError('', 'expected an operation signed by its owner');
 }
@@ -157,16 +158,13 @@ function digestOf(operation: SparkOperation): Uint8Array {
 }
 
 const base58check = createBase58check(sha256);
-// The bech32 human-readable part, and the version bytes of P2PKH and P2SH.
+// The bech32 human-readable part and the version bytes of P2PKH and P2SH addresses, by network.
 const networks = {
   MAINNET: { prefix: 'bc', versions: [0x00, 0x05] },
   REGTEST: { prefix: 'bcrt', versions: [0x6f, 0xc4] },
 } as const satisfies Record<SparkNetworkName, object>;
 
-/**
- * Returns whether `text` is a Bitcoin address on the network. Source: BIP-173 and BIP-350 for segwit; base58check
- * otherwise.
- */
+/** Returns whether the string is a Bitcoin address on the network: segwit (BIP-173, BIP-350) or base58check. */
 export function isLayer1Address(text: string, network: SparkNetworkName): boolean {
   return isSegwit(text, networks[network].prefix) || isBase58(text, networks[network].versions);
 }

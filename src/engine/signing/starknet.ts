@@ -4,7 +4,7 @@ import { bytesTo0xHex, hexToBytes, utf8ToBytes } from '../crypto/encoding.ts';
 import type { ChainSigner } from './chain-signer.ts';
 import { InvalidPayloadError } from './signing-errors.ts';
 
-// Pedersen hashes for account addresses. The constant points are the shift point, and for each of the two inputs a
+// Pedersen hashes for account addresses. The constant points are the shift point and, for each of the two inputs, a
 // point for its low 248 bits and a point for its high 4 bits. Source:
 // https://docs.starkware.co/starkex/crypto/pedersen-hash-function.html
 
@@ -47,15 +47,15 @@ let tables: { readonly left: Table; readonly right: Table } | undefined;
  * Returns the x-coordinate of shift + x_low * P1 + x_high * P2 + y_low * P3 + y_high * P4. Not constant-time, because
  * the inputs are public.
  *
- * NOTE: equal to `pedersen` of @scure/starknet, which adds bit by bit and compares points before each addition.
- * Tables of four bits take a third of the time, and an address needs seven hashes.
+ * NOTE: the result equals that of `pedersen` in @scure/starknet, which adds bit by bit and compares points before
+ * each addition. Tables of four bits take a third of the time, and an address needs seven hashes.
  */
 export function pedersen(x: bigint, y: bigint): bigint {
   tables ??= { left: tableOf(...LEFT), right: tableOf(...RIGHT) };
   return add(add(SHIFT, x, tables.left), y, tables.right).toAffine().x;
 }
 
-/** h(h(h(start, e0), e1), ...). */
+/** Returns h(h(h(start, e0), e1), ...). */
 export function pedersenFold(elements: readonly bigint[], start = 0n): bigint {
   return elements.reduce(pedersen, start);
 }
@@ -84,7 +84,7 @@ function multiplesOf(base: StarkPoint): StarkPoint[] {
 function add(start: StarkPoint, value: bigint, table: Table): StarkPoint {
   if (value < 0n || value >= Point.Fp.ORDER) throw new RangeError('expected an element of the field');
   let sum = start;
-  // The digits of the windows, highest first.
+  // Splits the number into digits, one per window, highest first.
   const digits = value.toString(1 << WINDOW_BITS).padStart(table.length, '0');
   for (const [window, multiples] of table.entries()) {
     const digit = Number.parseInt(digits[table.length - 1 - window] as string, 1 << WINDOW_BITS);
@@ -115,11 +115,11 @@ const ACCOUNT_CLASSES = {
 export type StarknetAccountClass = keyof typeof ACCOUNT_CLASSES;
 
 /**
- * Starknet accounts. Signs a transaction hash (a felt below 2^251) as r || s. Source: Starknet docs, contract address
- * and signatures.
+ * Signs for Starknet accounts. The payload is a transaction hash (a felt below 2^251), the signature r || s. Source:
+ * Starknet docs, contract address and signatures.
  */
 export const starknetSigner: ChainSigner = {
-  // CHOICE: Ready by default, because the published client types do not state the account class of `address`.
+  // CHOICE: Ready by default, because the published client types do not say to which account class `address` belongs.
   walletKeys(secret, { starknetAccountClass = 'ready' }) {
     const key = BigInt(stark.getStarkKey(secret));
     return {
@@ -138,19 +138,19 @@ export const starknetSigner: ChainSigner = {
   },
 };
 
-/** Returns the address of the account contract if it is deployed for this key with salt = key and deployer 0. */
+/** Returns the address that the account contract gets if it is deployed for this key with salt = key and deployer 0. */
 export function starknetAddress(key: bigint, accountClass: StarknetAccountClass): bigint {
   const { classHash, calldata } = ACCOUNT_CLASSES[accountClass];
   const callHash = pedersenChain(calldata(key));
-  // The pedersen chain over [prefix, deployer, salt, class hash, callHash]. The first two elements are always the
-  // same.
+  // The Pedersen chain over [prefix, deployer, salt, class hash, callHash]. The hash of the first two elements is
+  // computed once, because they are always the same.
   hashOfPrefix ??= pedersenFold([CONTRACT_ADDRESS_PREFIX, 0n]);
   return pedersenFold([key, classHash, callHash, 5n], hashOfPrefix) % ADDRESS_BOUND;
 }
 
 let hashOfPrefix: bigint | undefined;
 
-// h(h(h(0, e0), e1) ..., length)
+// Returns h(h(h(0, e0), e1) ..., length).
 function pedersenChain(elements: readonly bigint[]): bigint {
   return pedersen(pedersenFold(elements), BigInt(elements.length));
 }

@@ -5,7 +5,7 @@ import { type ChainSigner, ed25519KeyText, signMessageEd25519 } from './chain-si
 
 const ACCOUNT = 6 << 3; // "G"
 
-/** Stellar accounts as strkeys. Source: SEP-23. */
+/** Signs for Stellar accounts, whose address is a strkey. Source: SEP-23. */
 export const stellarSigner: ChainSigner = {
   walletKeys(secret) {
     const key = ed25519PublicKey(secret);
@@ -14,7 +14,7 @@ export const stellarSigner: ChainSigner = {
   signPayload: signMessageEd25519,
 };
 
-// base32(version || 32 bytes || crc16-xmodem, low byte first)
+// Returns base32(version || 32 bytes || crc16-xmodem, low byte first).
 function strkey(version: number, bytes: Uint8Array): string {
   const body = concatBytes(Uint8Array.of(version), bytes);
   const checksum = crc16(body);

@@ -9,8 +9,8 @@ import { InvalidTransactionError } from './signing-errors.ts';
 const ED25519_FLAG = Uint8Array.of(0x00);
 
 /**
- * Sui accounts: blake2b-256(flag || key). The caller assembles the serialized signature, flag || signature || key.
- * Source: Sui docs, addresses and signatures.
+ * Signs for Sui accounts, whose address is blake2b-256(flag || key). The caller assembles the serialized signature,
+ * flag || signature || key. Source: Sui docs, addresses and signatures.
  */
 export const suiSigner: ChainSigner = {
   walletKeys(secret) {
@@ -23,7 +23,7 @@ export const suiSigner: ChainSigner = {
   signPayload: signMessageEd25519,
 };
 
-/** A command of a programmable transaction, decoded for policies. `encoded` is its BCS as 0x hex. */
+/** A command of a programmable transaction, in the form that policies evaluate. `encoded` is its BCS as 0x hex. */
 export type SuiCommand = { readonly encoded: string } & (
   | {
       readonly commandName: 'TransferObjects';
@@ -42,7 +42,7 @@ export type SuiCommand = { readonly encoded: string } & (
 interface SuiTransaction {
   /** 0x and 64 hex digits. */
   readonly sender: string;
-  /** The account that pays the gas. In a sponsored transaction it differs from the sender. */
+  /** The account that pays the gas. Only in a sponsored transaction does it differ from the sender. */
   readonly gasOwner: string;
   /** MIST per unit. */
   readonly gasPrice: bigint;
@@ -60,7 +60,7 @@ interface SuiTransaction {
 type Argument =
   | { readonly kind: 'gas' }
   | { readonly kind: 'input'; readonly index: number }
-  /** `output` is undefined for the whole result. */
+  /** `output` is undefined if the argument is the whole result. */
   | { readonly kind: 'result'; readonly command: number; readonly output: number | undefined };
 
 type Command = { readonly encoded: string } & (
@@ -69,15 +69,15 @@ type Command = { readonly encoded: string } & (
   | { readonly name: 'MergeCoins'; readonly destination: Argument; readonly sources: readonly Argument[] }
 );
 
-/** `pure` is undefined for an object. */
+/** `pure` is undefined if the input is an object. */
 interface Input {
   readonly pure: Uint8Array | undefined;
-  /** Whether it is an object that only the sender owns. */
+  /** Whether the input is an object that only the sender owns. */
   readonly isOwned: boolean;
   readonly encoded: string;
 }
 
-/** The commands of programmable transactions, by variant. Rules can read the second, third and fourth. */
+/** The commands of programmable transactions, by variant. Rules can read variants 1 to 3 only. */
 export const suiCommandNames: readonly string[] = [
   'MoveCall',
   'TransferObjects',
@@ -92,10 +92,10 @@ export const suiCommandNames: readonly string[] = [
 const TRANSACTION_INTENT = 0;
 
 /**
- * Decodes the transaction in an intent message for policies. Undefined for another intent, such as a personal
- * message. Source: sui-types, transaction.rs.
+ * Decodes the transaction in an intent message into the form that policies evaluate. Returns undefined for another
+ * intent, such as a personal message. Source: sui-types, transaction.rs.
  *
- * @throws InvalidTransactionError when the transaction does not decode completely, has a command other than
+ * @throws InvalidTransactionError if the transaction cannot be decoded completely, has a command other than
  * TransferObjects, SplitCoins and MergeCoins, or merges coins into a coin that another account may own.
  */
 export function decodeSuiIntentMessage(message: Uint8Array): SuiTransaction | undefined {
@@ -185,7 +185,7 @@ function skipFundsWithdrawal(reader: ByteReader): void {
 // The chain's limit on the nesting of types.
 const MAX_TYPE_DEPTH = 16;
 
-// TypeTag: 6 is a vector of a type, 7 a struct; the others have no content.
+// TypeTag: variant 6 is a vector of a type and variant 7 a struct; the others have no content.
 function skipTypeTag(reader: ByteReader, depth: number): void {
   if (depth > MAX_TYPE_DEPTH) throw new InvalidBytesError(`expected at most ${MAX_TYPE_DEPTH} nested types`);
   const variant = readBcsVariant(reader);
@@ -275,8 +275,8 @@ function expectVariant(reader: ByteReader, expected: number, what: string): void
 }
 
 /**
- * Refuses merges that give coins away: into a shared object, which anyone may spend, and between the gas coin and
- * coins of the sender if another account pays the gas.
+ * Rejects merges that give coins to someone else: into a shared object, which anyone may spend, and between the gas
+ * coin and coins of the sender if another account pays the gas.
  */
 function requireOwnMerges(
   commands: readonly Command[],
@@ -286,7 +286,7 @@ function requireOwnMerges(
   if (merges.some((to) => to.kind === 'input' && inputs[to.index]?.isOwned !== true)) {
     throw new InvalidBytesError('expected merges into coins of the sender, got one into another object');
   }
-  // A result may contain the gas coin.
+  // A command's result may be the gas coin, so it counts like the gas coin itself.
   const usesGas = commands.some((command) => argumentsOf(command).some(({ kind }) => kind === 'gas'));
   if (isSponsored && usesGas && merges.length > 0) {
     throw new InvalidBytesError('expected merges of coins of one account, got the gas coin of a sponsor');
@@ -320,12 +320,12 @@ function toViews(commands: readonly Command[], inputs: readonly Input[]): readon
   });
 }
 
-/** Returns the key of a result. It is equal for the whole result and for its first output. */
+/** Returns a key for a result. The whole result and its first output have the same key. */
 function outputKey(argument: Argument): string {
   return argument.kind === 'result' ? `${argument.command}:${argument.output ?? 0}` : argument.kind;
 }
 
-/** Returns the amount with which a coin was split off. */
+/** Returns the amount that a coin got when it was split off. */
 function splitAmount(
   object: Argument,
   commands: readonly Command[],

@@ -12,8 +12,8 @@ const NON_BOUNCEABLE = 0x51;
 const WORKCHAIN = 0;
 
 /**
- * TON V4R2 wallets on workchain 0, as non-bounceable friendly addresses. Source: TEP-2; TVM whitepaper 3.1, cell
- * representation.
+ * Signs for TON V4R2 wallets on workchain 0. Addresses are in the non-bounceable friendly form. Source: TEP-2; TVM
+ * whitepaper 3.1, cell representation.
  */
 export const tonSigner: ChainSigner = {
   walletKeys(secret) {
@@ -40,7 +40,7 @@ export function walletAccount(publicKey: Uint8Array): Uint8Array {
   return sha256(concatBytes(head, CODE_HASH, dataHash));
 }
 
-// base64url(tag || workchain || account || crc16)
+// Returns base64url(tag || workchain || account || crc16).
 function friendlyAddress(account: Uint8Array): string {
   const body = concatBytes(Uint8Array.of(NON_BOUNCEABLE, WORKCHAIN), account);
   const checksum = crc16(body);

@@ -16,8 +16,8 @@ import { InvalidImportedKeyError, InvalidPrivateKeyError } from './signing-error
 const HEX_DIGITS = utf8ToBytes('0123456789abcdef');
 
 /**
- * Converts imported private-key bytes to a 32-byte secret; the caller wipes it. Every chain accepts 32 bytes, solana
- * also the 64 bytes seed || public key.
+ * Converts imported private-key bytes to a 32-byte secret, which the caller must wipe. Every chain accepts 32 bytes;
+ * solana also accepts the 64 bytes seed || public key.
  *
  * @throws InvalidPrivateKeyError
  */
@@ -42,8 +42,8 @@ function readKeyPair(bytes: Uint8Array): Uint8Array {
 }
 
 /**
- * Returns the text form of a secret that other wallets can import, as UTF-8; the caller wipes it. On solana it is
- * base58 of seed || public key, on every other chain 64 lower-case hex digits without 0x.
+ * Returns a secret as text that other wallets can import, as UTF-8 bytes that the caller must wipe: on solana base58
+ * of seed || public key, on every other chain 64 lower-case hex digits without 0x.
  */
 export function privateKeyForExport(chainType: ChainType, secret: Uint8Array): Uint8Array {
   return chainType === 'solana' ? keyPairText(secret) : hexText(secret);
@@ -68,11 +68,11 @@ function hexText(secret: Uint8Array): Uint8Array {
   return text;
 }
 
-/** The sealed content of a wallet. */
+/** The content of a wallet that is sealed. */
 interface WalletSecret {
-  /** The signing key. It is stored in derived form, so that signing needs no key derivation. */
+  /** The signing key itself, so that signing needs no key derivation. */
   readonly privateKey: Uint8Array;
-  /** The BIP-39 entropy of the key; absent for a key without a phrase. */
+  /** The BIP-39 entropy from which the key was derived; undefined for a key without a phrase. */
   readonly entropy?: Uint8Array | undefined;
 }
 
@@ -81,7 +81,7 @@ const HEAD_BYTES = 2;
 /** The length of a private key on every chain. */
 const KEY_BYTES = 32;
 
-/** 0x01 || length of the entropy (one byte, 0 = none) || entropy || private key */
+/** Encodes 0x01 || length of the entropy (one byte, 0 = none) || entropy || private key. */
 function encodeWalletSecret({ privateKey, entropy = new Uint8Array(0) }: WalletSecret): Uint8Array {
   const bytes = new Uint8Array(HEAD_BYTES + entropy.length + privateKey.length);
   bytes.set([LAYOUT, entropy.length]);
@@ -94,17 +94,17 @@ function encodeWalletSecret({ privateKey, entropy = new Uint8Array(0) }: WalletS
 export function decodeWalletSecret(bytes: Uint8Array): WalletSecret {
   assert(bytes[0] === LAYOUT && bytes[1] !== undefined, 'a sealed wallet secret has another layout');
   const keyAt = HEAD_BYTES + bytes[1];
-  // INVARIANT: no other secret of a key store is read as a wallet's secret, such as the 32 bytes of a key that
-  // decrypts an import.
+  // INVARIANT: no other secret of a key store, such as the 32-byte key that decrypts an import, can be read as a
+  // wallet's secret.
   assert(bytes.length === keyAt + KEY_BYTES, 'a sealed wallet secret has another length');
   const privateKey = bytes.subarray(keyAt);
   return bytes[1] === 0 ? { privateKey } : { privateKey, entropy: bytes.subarray(HEAD_BYTES, keyAt) };
 }
 
-/** The public part of a wallet's key. */
+/** The part of a wallet's key that is not secret. */
 export interface WalletKeyFacts {
   readonly address: string;
-  /** Null for chains whose wallets do not show a public key. */
+  /** Null for chains on which the API shows no public key. */
   readonly publicKey: string | null;
   readonly entropyType: 'hd' | 'private-key';
   readonly derivationPath: string | null;
@@ -117,7 +117,7 @@ export interface WalletKeyMaterial extends WalletKeyFacts {
   readonly secretBytes: Uint8Array;
 }
 
-/** The entropy of 12 words. */
+/** The number of entropy bytes for a phrase of 12 words. */
 export const PHRASE_ENTROPY_BYTES = 16;
 const PRIVATE_KEY_BYTES = 32;
 
@@ -131,10 +131,10 @@ export function isFromPhrase(chainType: ChainType): boolean {
 }
 
 /**
- * Returns a new key. For chains with exportable phrases, it is the key at the chain's default path of 128 bits of
- * BIP-39 entropy, so that the phrase restores the address. Other chains use 256 random bits.
+ * Creates a key. For chains with exportable phrases, it is derived from 128 bits of BIP-39 entropy at the chain's
+ * default path, so that the phrase restores the address. Other chains use 256 random bits as the key.
  *
- * @param random of the length `keyBytesOf`; it is wiped.
+ * @param random of the length that `keyBytesOf` returns; it is wiped.
  */
 export async function newWalletKey(chainType: ChainType, random: Uint8Array): Promise<WalletKeyMaterial> {
   if (isFromPhrase(chainType)) return walletKeyFromEntropy(chainType, random);
@@ -146,7 +146,7 @@ export async function newWalletKey(chainType: ChainType, random: Uint8Array): Pr
 }
 
 /**
- * Returns the key in an import: the UTF-8 bytes of a phrase, or a private key in one of the chain's forms. Wipes the
+ * Reads the key in an import: the UTF-8 bytes of a phrase, or a private key in one of the chain's forms. Wipes the
  * content.
  *
  * @throws InvalidImportedKeyError, whose message never contains the key.
@@ -170,7 +170,8 @@ export async function importedWalletKey(
 }
 
 /**
- * Returns the key in the form of an export, or undefined for the phrase of a key without one. The caller wipes it.
+ * Returns the phrase or the private key as bytes to export, which the caller must wipe. Returns undefined if a phrase
+ * is requested and the key has none.
  *
  * NOTE: the words pass through a JavaScript string, which cannot be wiped.
  */
@@ -183,7 +184,7 @@ export function exportedWalletKey(
   return entropy && new TextEncoder().encode(entropyToMnemonic(entropy));
 }
 
-/** Returns the key at the chain's default path for a phrase's entropy (16 to 32 bytes). Wipes the entropy. */
+/** Derives the key at the chain's default path from a phrase's entropy (16 to 32 bytes). Wipes the entropy. */
 async function walletKeyFromEntropy(
   chainType: ChainType,
   entropy: Uint8Array,
@@ -197,7 +198,7 @@ async function walletKeyFromEntropy(
   }
 }
 
-/** Returns the key at the chain's default path for the seed of a phrase. The caller wipes both. */
+/** Derives the key at the chain's default path from the seed of a phrase. The caller must wipe the entropy and the seed. */
 export async function walletKeyFromSeed(
   chainType: ChainType,
   { entropy, seed }: { readonly entropy: Uint8Array; readonly seed: Uint8Array },
@@ -219,7 +220,7 @@ export async function walletKeyFromSeed(
   }
 }
 
-/** Key material from a bare private key, without a phrase. Wipes its input. */
+/** Creates the key material of a private key without a phrase. Wipes its input. */
 async function walletKeyFromPrivateKey(
   chainType: ChainType,
   privateKey: Uint8Array,

@@ -218,7 +218,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "authenticateWallets"
    },
    {
-    "text": "a number counts as its digits if JSON represents it exactly. Larger numbers can collide, and one user could pass for another.",
+    "text": "a number counts as its digits if JSON represents it exactly. Larger numbers can collide, and then one user could pass for another.",
     "path": "src/engine/authorization/user-vouchers.ts",
     "symbol": "userIdIn"
    }
@@ -249,7 +249,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "MAX_LISTED"
    },
    {
-    "text": "a number counts as its digits if JSON represents it exactly. Larger numbers can collide, and one user could pass for another.",
+    "text": "a number counts as its digits if JSON represents it exactly. Larger numbers can collide, and then one user could pass for another.",
     "path": "src/engine/authorization/user-vouchers.ts",
     "symbol": "userIdIn"
    }
@@ -285,7 +285,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "authenticateWallets"
    },
    {
-    "text": "a number counts as its digits if JSON represents it exactly. Larger numbers can collide, and one user could pass for another.",
+    "text": "a number counts as its digits if JSON represents it exactly. Larger numbers can collide, and then one user could pass for another.",
     "path": "src/engine/authorization/user-vouchers.ts",
     "symbol": "userIdIn"
    }
@@ -695,7 +695,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "refuseDuplicateMembers"
    },
    {
-    "text": "the specification states no limit. A header of 16 KiB, the maximum that servers accept, fits about 170 signatures.",
+    "text": "the specification states no limit. A header of 16 KiB, the maximum that servers accept, has room for about 170 signatures.",
     "path": "src/engine/authorization/request-signatures.ts",
     "symbol": "MAX_SIGNATURES"
    }
@@ -948,7 +948,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "MAX_WALLETS"
    },
    {
-    "text": "the specification states no limit. A header of 16 KiB, the maximum that servers accept, fits about 170 signatures.",
+    "text": "the specification states no limit. A header of 16 KiB, the maximum that servers accept, has room for about 170 signatures.",
     "path": "src/engine/authorization/request-signatures.ts",
     "symbol": "MAX_SIGNATURES"
    }
@@ -2113,7 +2113,7 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "on chains whose transactions have their own rules, a hash counts as a hidden transaction, so only conditions on time can hold. Permission to sign messages must not allow signing a transaction by its hash.",
+    "text": "on chains whose transactions have rules of their own, a hash counts as a hidden transaction, so only conditions on time can be satisfied. Permission to sign messages must not allow signing a transaction by its hash.",
     "path": "src/engine/actions/decode-raw-bytes.ts",
     "symbol": "decodeRawSignAction"
    },
@@ -2409,7 +2409,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "readTransferBody"
    },
    {
-    "text": "the amount appears as `amount` and `source.amount`, and the source by name and by address. The destination's chain and asset default to the source's. For an exchange with a fixed arriving amount, the amount is the amount to spend, because rules on amounts limit spending.",
+    "text": "the amount appears as `amount` and `source.amount`, and the source by name and by address. The destination's chain and asset default to the source's. If the request fixes the amount that an exchange delivers, the action has the amount to spend, because rules on amounts limit spending.",
     "path": "src/engine/actions/transfer-terms.ts",
     "symbol": "transferAction"
    },
@@ -2528,7 +2528,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "MAX_CHANGES"
    },
    {
-    "text": "the specification states no limit. A header of 16 KiB, the maximum that servers accept, fits about 170 signatures.",
+    "text": "the specification states no limit. A header of 16 KiB, the maximum that servers accept, has room for about 170 signatures.",
     "path": "src/engine/authorization/request-signatures.ts",
     "symbol": "MAX_SIGNATURES"
    }
@@ -3057,7 +3057,7 @@ export const sharedDecisions: readonly SandboxDecision[] = [
   "symbol": "withoutSuffix"
  },
  {
-  "text": "several times the digits of 2^256 with 255 decimals. Computing with longer numbers takes more than linear time, and a signer also reads bodies that no server has validated.",
+  "text": "several times the number of digits of 2^256 with 255 decimals. Arithmetic on longer numbers takes more than linear time, and a signer also reads bodies that no server has validated.",
   "path": "src/engine/assets/decimal.ts",
   "symbol": "MAX_CHARACTERS"
  },
@@ -3067,17 +3067,17 @@ export const sharedDecisions: readonly SandboxDecision[] = [
   "symbol": "tokens"
  },
  {
-  "text": "a signature counts even if its key has expired since, because members sign at different times. It does not count if the key store vouches for users' keys, because the key store counts no expired key. The user then signs again with another key.",
+  "text": "a signature counts even if its key has expired since, because members sign at different times. If the key store vouches for users' keys, it does not count, because the key store ignores expired keys. The user then signs again with another key.",
   "path": "src/engine/authorization/quorum.ts",
   "symbol": "countsInAgreement"
  },
  {
-  "text": "text with two public keys is refused, although OpenSSL takes the first. A caller who sends two does not know which one becomes the owner.",
+  "text": "two public keys are rejected, although OpenSSL takes the first. A caller who sends two does not know which one becomes the owner.",
   "path": "src/engine/crypto/p256.ts",
   "symbol": "decodePem"
  },
  {
-  "text": "zero auxiliary randomness, which BIP-340 allows. Signing takes no random source, and the same request always yields the same signature.",
+  "text": "zero auxiliary randomness, which BIP-340 allows. So signing needs no source of randomness, and the same request always yields the same signature.",
   "path": "src/engine/crypto/secp256k1.ts",
   "symbol": "AUXILIARY"
  },
@@ -3087,12 +3087,12 @@ export const sharedDecisions: readonly SandboxDecision[] = [
   "symbol": "MAX_COMPARISONS"
  },
  {
-  "text": "refused, because no `bytesN` value could equal it, so a DENY with it would never match.",
+  "text": "rejected, because no `bytesN` value could equal it, so a DENY with it would never match.",
   "path": "src/engine/policy/compile.ts",
   "symbol": "requireFieldValue"
  },
  {
-  "text": "the maximum nesting of arrays and tuples. No real contract exceeds it, and the cost of reading calldata grows with it.",
+  "text": "the maximum nesting of arrays and tuples. No real smart contract exceeds it, and the cost of reading calldata grows with it.",
   "path": "src/engine/policy/conditions/abi-calldata.ts",
   "symbol": "MAX_DEPTH"
  },
@@ -3107,7 +3107,7 @@ export const sharedDecisions: readonly SandboxDecision[] = [
   "symbol": "MAX_ARRAY_DEPTH"
  },
  {
-  "text": "refuses types that signing also refuses, because a condition on them could never be true.",
+  "text": "rejects types that signing also rejects, because a condition on them could never be true.",
   "path": "src/engine/policy/conditions/ethereum-typed-data.ts",
   "symbol": "assertTypes"
  },
@@ -3117,7 +3117,7 @@ export const sharedDecisions: readonly SandboxDecision[] = [
   "symbol": "ruleMethodsOf"
  },
  {
-  "text": "the specification names no contract for batches. This one has no owner and no state, and is deployed at the same address on the large chains. Simulated chains support it everywhere.",
+  "text": "the specification names no smart contract for batches. This one has no owner and no state, and is deployed at the same address on the large chains. Simulated chains support it everywhere.",
   "path": "src/engine/signing/ethereum/batch-executor.ts",
   "symbol": "BATCH_EXECUTOR_ADDRESS"
  },
@@ -3127,7 +3127,7 @@ export const sharedDecisions: readonly SandboxDecision[] = [
   "symbol": "SIMPLE_ACCOUNT_ADDRESS"
  },
  {
-  "text": "the type defaults to 2 unless the transaction has a field of another type.",
+  "text": "the type is 2 by default, unless the transaction has a field that only another type has.",
   "path": "src/engine/signing/ethereum/transaction.ts",
   "symbol": "typeOf"
  },
@@ -3137,17 +3137,17 @@ export const sharedDecisions: readonly SandboxDecision[] = [
   "symbol": "isIntegerSize"
  },
  {
-  "text": "far more than real applications have. The encoded type of each struct repeats all structs that it refers to, so without a limit one request could block the process for minutes.",
+  "text": "far more than real applications need. The encoded type of each struct repeats all structs to which it refers, so without a limit one request could block the process for minutes.",
   "path": "src/engine/signing/ethereum/typed-data-types.ts",
   "symbol": "MAX_TYPES"
  },
  {
-  "text": "for accounts of ERC-7821, address 0 means the account itself; for other accounts it is that address. So the call counts as unknown.",
+  "text": "for accounts of ERC-7821, address 0 means the account itself; for other accounts it means address 0. So the call counts as unknown.",
   "path": "src/engine/signing/ethereum/user-operation-calls.ts",
   "symbol": "decodeAccountCalls"
  },
  {
-  "text": "the delegate marker is refused, because the entry point replaces it by the delegate, which the request does not name.",
+  "text": "the entry point replaces the marker by the delegate, which the request does not name.",
   "path": "src/engine/signing/ethereum/user-operation.ts",
   "symbol": "refuseDelegateMarker"
  }

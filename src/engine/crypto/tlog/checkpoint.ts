@@ -11,41 +11,43 @@ const SIGNATURE_BYTES = 64;
 
 /** A key that signs the checkpoints of a log. */
 export interface NoteVerifier {
-  /** The name of the key. It is also the origin of the log. */
+  /** The name of the key, which is also the origin of the log. */
   readonly name: string;
   /** 32 bytes. */
   readonly publicKey: Uint8Array;
 }
 
-/** The size and the root of a log, which are signed. */
+/** The size and the root of a log, which its key signs. */
 export interface Checkpoint extends TreeHead {
   readonly origin: string;
 }
 
-/** Returns the text that is signed. */
+/** Returns the text of the checkpoint, which is what the key signs. */
 export function checkpointText({ origin, size, root }: Checkpoint): string {
   return `${origin}\n${size}\n${Buffer.from(root).toString('base64')}\n`;
 }
 
-/** Returns the signed note of a text. `signature`: Ed25519 over the text, 64 bytes. */
+/**
+ * Returns the text with its signature, in the format of a signed note. `signature`: Ed25519 over the text, 64 bytes.
+ */
 export function signedNote(text: string, verifier: NoteVerifier, signature: Uint8Array): string {
   const value = Buffer.concat([keyId(verifier), signature]).toString('base64');
   return `${text}\n— ${verifier.name} ${value}\n`;
 }
 
-/** SHA-256(name || 0x0A || 0x01 || public key)[:4] */
+/** Returns the first 4 bytes of SHA-256(name || 0x0A || 0x01 || public key). */
 function keyId({ name, publicKey }: NoteVerifier): Buffer {
   const key = Buffer.concat([Buffer.from(`${name}\n`), Uint8Array.of(ED25519), publicKey]);
   return hash('sha256', key, 'buffer').subarray(0, ID_BYTES);
 }
 
-/** Returns a verifier key in its configuration format: `<name>+<hex of key id>+<base64 of 0x01 || public key>`. */
+/** Writes a verifier key as text: `<name>+<hex of key id>+<base64 of 0x01 || public key>`. */
 export function writeVerifierKey(verifier: NoteVerifier): string {
   const key = Buffer.concat([Uint8Array.of(ED25519), verifier.publicKey]);
   return `${verifier.name}+${keyId(verifier).toString('hex')}+${key.toString('base64')}`;
 }
 
-/** Parses a verifier key. Undefined for a text that is not a verifier key of Ed25519. */
+/** Parses the text of a verifier key. Returns undefined if it is not a valid Ed25519 verifier key. */
 export function readVerifierKey(text: string): NoteVerifier | undefined {
   const [, name = '', id, encoded = ''] = /^([^\s+]+)\+([0-9a-f]{8})\+([A-Za-z0-9+/=]+)$/.exec(text) ?? [];
   const key = Buffer.from(encoded, 'base64');
@@ -56,8 +58,8 @@ export function readVerifierKey(text: string): NoteVerifier | undefined {
 
 /**
  * Returns the checkpoint in a signed note, or undefined if the note is malformed or has no valid signature by the
- * verifier. Signatures by others, such as witnesses, are ignored. Lines after the root are ignored too, but they are
- * signed.
+ * verifier. Signatures by others, such as witnesses, are ignored. So are lines after the root, although the signature
+ * covers them.
  */
 export function openCheckpoint(note: string, verifier: NoteVerifier): Checkpoint | undefined {
   const end = note.lastIndexOf('\n\n');

@@ -3,12 +3,12 @@ import { hash } from 'node:crypto';
 const HASH_BYTES = 32;
 const LEAF = Uint8Array.of(0);
 
-/** SHA-256(0x00 || entry). RFC 6962 section 2.1. */
+/** Returns SHA-256(0x00 || entry). RFC 6962 section 2.1. */
 export function leafHash(entry: Uint8Array): Buffer {
   return hash('sha256', Buffer.concat([LEAF, entry]), 'buffer');
 }
 
-/** SHA-256(0x01 || left || right). RFC 6962 section 2.1. */
+/** Returns SHA-256(0x01 || left || right). RFC 6962 section 2.1. */
 function nodeHash(left: Uint8Array, right: Uint8Array): Buffer {
   const node = Buffer.allocUnsafe(1 + 2 * HASH_BYTES);
   node[0] = 1;
@@ -29,12 +29,14 @@ interface Range {
   readonly end: number;
 }
 
-/** MTH(D[0:size]). */
+/** Returns MTH(D[0:size]), the root of the tree of the first `size` leaves. RFC 6962 section 2.1. */
 export function rootOf(read: ReadSubtree, size: number): Promise<Uint8Array> {
   return rangeHash(read, { begin: 0, end: size });
 }
 
-/** MTH(D[begin:end]) of RFC 6962, section 2.1. The range must be one that the tree is split into. */
+/**
+ * Returns MTH(D[begin:end]). RFC 6962 section 2.1. The range must be one of those into which the RFC splits the tree.
+ */
 async function rangeHash(read: ReadSubtree, { begin, end }: Range): Promise<Uint8Array> {
   const count = end - begin;
   if (count === 0) return emptyRoot;
@@ -45,7 +47,8 @@ async function rangeHash(read: ReadSubtree, { begin, end }: Range): Promise<Uint
 }
 
 /**
- * PATH(index, D[0:size]): the hashes that lead from a leaf to the root, the leaf's sibling first. RFC 6962 section 2.1.1.
+ * Returns PATH(index, D[0:size]): the hashes that lead from a leaf to the root, the leaf's sibling first. RFC 6962
+ * section 2.1.1.
  */
 export async function inclusionProof(read: ReadSubtree, index: number, size: number): Promise<Uint8Array[]> {
   if (index < 0 || index >= size) throw new RangeError(`expected an index below ${size}, got ${index}`);
@@ -64,7 +67,7 @@ export async function inclusionProof(read: ReadSubtree, index: number, size: num
 }
 
 /**
- * PROOF(first, D[0:size]): shows that the tree of the first `first` leaves is the beginning of the tree. RFC 6962
+ * Returns PROOF(first, D[0:size]), which shows that the first `first` leaves of the tree have not changed. RFC 6962
  * section 2.1.2.
  */
 export async function consistencyProof(
@@ -92,8 +95,8 @@ export async function consistencyProof(
 }
 
 /**
- * Returns the root to which an inclusion proof leads, or undefined for a proof of the wrong length. RFC 9162 section
- * 2.1.3.2.
+ * Computes the root to which an inclusion proof leads. Returns undefined for an index outside the tree and for a
+ * proof of the wrong length. RFC 9162 section 2.1.3.2.
  */
 export function rootOfInclusion(
   { leaf, index, size }: { readonly leaf: Uint8Array; readonly index: number; readonly size: number },
@@ -114,7 +117,7 @@ export function rootOfInclusion(
   return last === 0 ? root : undefined;
 }
 
-/** A tree: the number of its leaves and its root. */
+/** The number of a tree's leaves and its root. */
 export interface TreeHead {
   readonly size: number;
   readonly root: Uint8Array;
@@ -148,7 +151,7 @@ export function isConsistent(first: TreeHead, second: TreeHead, proof: readonly 
   return last === 0 && isEqual(firstRoot, first.root) && isEqual(secondRoot, second.root);
 }
 
-/** MTH of 2^k hashes. */
+/** Returns MTH of 2^k hashes (RFC 6962 section 2.1). */
 export function rootOfHashes(hashes: readonly Uint8Array[]): Uint8Array {
   let row = hashes;
   while (row.length > 1) {

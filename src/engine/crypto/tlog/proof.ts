@@ -16,7 +16,7 @@ export function writeProof({ index, hashes, checkpoint }: LoggedProof): string {
   return `${lines.join('\n')}\n\n${checkpoint}`;
 }
 
-/** Parses a proof. Undefined for a text in another format. */
+/** Parses a proof. Returns undefined for a string in another format. */
 export function readProof(text: string): LoggedProof | undefined {
   const end = text.indexOf('\n\n');
   const [header, ...lines] = text.slice(0, end === -1 ? 0 : end).split('\n');

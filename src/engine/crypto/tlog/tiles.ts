@@ -2,21 +2,24 @@ import { type ReadSubtree, rootOfHashes } from './merkle-tree.ts';
 
 // Source: C2SP tlog-tiles.
 
-/** Hashes in a full tile, and entries in a full bundle. */
+/** The number of hashes in a full tile, and of entries in a full bundle. */
 export const TILE_WIDTH = 256;
 const HEIGHT = 8;
 export const HASH_BYTES = 32;
 
-/** The size of the largest entry in a bundle, because its length is a 16-bit number. */
+/** The maximum size of an entry in a bundle, because its length is a 16-bit number. */
 export const MAX_ENTRY_BYTES = 65_535;
 
 /**
- * The hashes of a tile, concatenated. At level 0 they are hashes of entries, above it hashes of full tiles of the
- * level below.
+ * Reads the hashes of a tile, concatenated. At level 0 they are hashes of entries; above, each is the hash of a full
+ * tile of the level below.
  */
 export type ReadTile = (level: number, index: number) => Promise<Uint8Array>;
 
-/** Reads the hashes of subtrees from tiles. Level L of the tiles has the subtrees with 256^L leaves. */
+/**
+ * Returns a function that reads the hashes of subtrees from tiles. Level L of the tiles has the subtrees with 256^L
+ * leaves.
+ */
 export function subtreesOf(readTile: ReadTile): ReadSubtree {
   return async (height, index) => {
     const level = Math.floor(height / HEIGHT);
@@ -29,7 +32,7 @@ export function subtreesOf(readTile: ReadTile): ReadSubtree {
   };
 }
 
-/** A tile has fewer hashes than the size of its tree requires. */
+/** Thrown when a tile has fewer hashes than the size of its tree requires. */
 export class MissingHashesError extends Error {
   constructor(level: number, index: number) {
     super(`tile ${level}/${index} has fewer hashes than the tree needs`);
@@ -37,7 +40,7 @@ export class MissingHashesError extends Error {
   }
 }
 
-/** Returns the hashes of a tile as views, without copies. */
+/** Splits a tile into its hashes. They are views, not copies. */
 export function hashesOf(tile: Uint8Array): Uint8Array[] {
   const hashes: Uint8Array[] = [];
   for (let at = 0; at + HASH_BYTES <= tile.length; at += HASH_BYTES) {
@@ -46,7 +49,7 @@ export function hashesOf(tile: Uint8Array): Uint8Array[] {
   return hashes;
 }
 
-/** A tile, and the hashes that are appended to it. */
+/** A tile and the hashes that are appended to it. */
 export interface ExtendedTile {
   readonly level: number;
   readonly index: number;
@@ -54,7 +57,7 @@ export interface ExtendedTile {
 }
 
 /**
- * Returns the tiles that change when leaves are appended to a tree of `size`.
+ * Returns the tiles that change when leaves are appended to a tree of `size`, each with the hashes to append.
  *
  * @param readTile is called for partial tiles only.
  */
@@ -84,15 +87,15 @@ export async function appendToTiles(
 }
 
 /**
- * Returns the tiles of one level of a tree: the number of full tiles, and the width of the partial tile, or 0 if
- * there is none.
+ * Counts the tiles at one level of a tree: the number of full tiles, and the width of the partial tile, or 0 if there
+ * is none.
  */
 export function tilesAt(level: number, size: number): { readonly full: number; readonly partial: number } {
   const hashes = Math.floor(size / TILE_WIDTH ** level);
   return { full: Math.floor(hashes / TILE_WIDTH), partial: hashes % TILE_WIDTH };
 }
 
-/** Returns the path of a tile, or of the bundle of entries at level `entries`. `width`: 256 for a full one. */
+/** Returns the path of a tile, or with level `entries` the path of a bundle. `width`: 256 for a full tile or bundle. */
 export function tilePath(level: number | 'entries', index: number, width: number): string {
   const digits = String(index);
   const padded = digits.padStart(Math.ceil(digits.length / 3) * 3, '0');
@@ -101,7 +104,7 @@ export function tilePath(level: number | 'entries', index: number, width: number
   return `tile/${level}/${name}${width === TILE_WIDTH ? '' : `.p/${width}`}`;
 }
 
-/** uint16 length || entry, for each entry. */
+/** Writes uint16 length || entry for each entry. */
 export function writeBundle(entries: readonly Uint8Array[]): Buffer {
   const parts: Uint8Array[] = [];
   for (const entry of entries) {
@@ -111,7 +114,7 @@ export function writeBundle(entries: readonly Uint8Array[]): Buffer {
   return Buffer.concat(parts);
 }
 
-/** Returns the entries of a bundle, or undefined if the bundle ends within an entry. */
+/** Reads the entries of a bundle. Returns undefined if the bundle ends within an entry. */
 export function readBundle(bundle: Uint8Array): Uint8Array[] | undefined {
   const entries: Uint8Array[] = [];
   let at = 0;

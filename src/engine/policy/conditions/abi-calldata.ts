@@ -25,19 +25,19 @@ import {
 const MAX_ABI_ITEMS = 200;
 const SELECTOR_BYTES = 4;
 /**
- * CHOICE: the maximum nesting of arrays and tuples. No real contract exceeds it, and the cost of reading calldata
- * grows with it.
+ * CHOICE: the maximum nesting of arrays and tuples. No real smart contract exceeds it, and the cost of reading
+ * calldata grows with it.
  */
 const MAX_DEPTH = 16;
 
 interface NamedFunction {
   readonly name: string;
   readonly selector: Hex.Hex;
-  /** The canonical signature, e.g. `transfer(address,uint256)`. */
+  /** The canonical signature, for example `transfer(address,uint256)`. */
   readonly signature: string;
   readonly inputs: readonly AbiParameter[];
   /**
-   * Decodes arguments by position, so duplicate or missing parameter names lose nothing.
+   * Decodes arguments by position, so that parameters with duplicate or missing names are read too.
    *
    * @throws AbiEncodingError
    */
@@ -50,7 +50,7 @@ interface Leaf {
   readonly type: string;
 }
 
-/** The function that the calldata calls, with its arguments, or the reason why there is none. */
+/** The function that the calldata calls, with its arguments, or the reason why they cannot be read. */
 type Decoded = { readonly fn: NamedFunction; readonly args: readonly AbiValue[] } | Observation;
 
 interface AbiItemInput {
@@ -84,7 +84,7 @@ function readFunction(
  */
 const MAX_FUNCTIONS = 2_000;
 
-/** Refuses conditions with too many functions. The pointer of the error points to the conditions. */
+/** Rejects conditions with too many functions. The pointer of the error points to the conditions. */
 export function requireFewFunctions(
   inputs: readonly { readonly abi?: readonly unknown[] | undefined }[],
 ): void {
@@ -94,7 +94,7 @@ export function requireFewFunctions(
   throw new PolicyFormatError('', `expected at most ${MAX_FUNCTIONS} items in different ABIs, got ${count}`);
 }
 
-/** Parsed ABIs by their JSON text. The conditions of a policy usually repeat the same ABI. */
+/** Parsed ABIs by their JSON. The conditions of a policy usually repeat the same ABI. */
 const abiCache = new LRUCache<string, readonly NamedFunction[]>({ max: 1000 });
 
 function functionsOf(abi: readonly unknown[]): readonly NamedFunction[] {
@@ -128,7 +128,7 @@ function readFunctions(abi: readonly unknown[]): readonly NamedFunction[] {
   return functions;
 }
 
-/** Refuses different functions with the same selector, because a call could mean either. */
+/** Rejects different functions with the same selector, because a call could mean either. */
 function requireUniqueSelector(
   functions: readonly NamedFunction[],
   { selector, signature }: Pick<NamedFunction, 'selector' | 'signature'>,
@@ -202,7 +202,7 @@ function kindOf(type: string): ValueKind {
 type ReadArguments = readonly AbiValue[] | Observation;
 
 /**
- * Decoded arguments by calldata and function signature. Calldata is decoded only once, even if conditions use
+ * Caches decoded arguments by calldata and function signature. Calldata is decoded only once, even if conditions use
  * different ABIs for the same function. INVARIANT: the bytes of a unit never change.
  */
 const argumentCache = new WeakMap<Uint8Array, Map<string, ReadArguments>>();
@@ -230,7 +230,10 @@ function cachedArguments(fn: NamedFunction, dataBytes: Uint8Array): ReadArgument
   return args;
 }
 
-/** Accepts only the canonical encoding. Trailing bytes, gaps and non-zero padding are unreadable. */
+/**
+ * Decodes the arguments of a call. Accepts only the canonical encoding: calldata with trailing bytes, gaps or
+ * non-zero padding is unreadable.
+ */
 function decodeArguments(fn: NamedFunction, dataBytes: Uint8Array): ReadArguments {
   if (fn.inputs.length === 0) {
     return dataBytes.length === SELECTOR_BYTES ? [] : unreadable('trailing bytes after the calldata');
@@ -244,7 +247,7 @@ function decodeArguments(fn: NamedFunction, dataBytes: Uint8Array): ReadArgument
   }
 }
 
-/** Reads a field of calldata. */
+/** Reads one field of calldata. */
 type ReadCalldata = (dataBytes: Uint8Array, facts: PolicyFacts) => Observation;
 
 /**
@@ -266,9 +269,9 @@ function walk(
 }
 
 /**
- * Resolves a field of a calldata condition. `function_name` or a function's name observe the name of the called
- * function. `<function>.<parameter>` observes an argument, and continues with member names for tuples and indexes for
- * arrays. The selector distinguishes overloads; `read` handles every overload that has the field.
+ * Resolves a field of a calldata condition. `function_name` or a function's name reads the name of the called
+ * function. `<function>.<parameter>` reads an argument; further names lead into tuples, and indexes into arrays. The
+ * selector distinguishes overloads; `read` handles every overload that has the field.
  */
 function resolveCalldataField(
   condition: ConditionInput,
@@ -319,7 +322,7 @@ function resolveCalldataField(
   };
 }
 
-/** Returns a calldata field whose bytes `readData` takes from the unit. */
+/** Resolves a calldata field. `readData` takes the calldata from the unit. */
 export function calldataField(
   condition: ConditionInput,
   readData: (

@@ -36,7 +36,7 @@ function lookUp(body: Readonly<Record<string, unknown>>, path: readonly string[]
   return value;
 }
 
-/** The body of a wallet action. Text is compared exactly; in an ALLOW rule that includes addresses. */
+/** The body of a wallet action. Strings are compared exactly; in an ALLOW rule that includes addresses. */
 export const actionRequestBody: ConditionSource = {
   methods: ['transfer', 'earn_deposit', 'earn_withdraw'],
   resolve({ field }, action) {

@@ -1,7 +1,7 @@
 import type { ConditionSource } from '../condition-source.ts';
 import { absent, present, unreadable } from '../values.ts';
 
-/** EIP-7702: the contract that the account delegates to. */
+/** The smart contract to which an EIP-7702 authorization delegates the account. */
 export const ethereum7702Authorization: ConditionSource = {
   methods: ['eth_sign7702Authorization'],
   resolve({ field }) {

@@ -2,7 +2,7 @@ import type { ActionUnit, EthereumCall } from '../action.ts';
 import type { ConditionSource } from '../condition-source.ts';
 import { absent, type Observation, present, unreadable } from '../values.ts';
 
-/** Methods whose signed bytes contain Ethereum calls. */
+/** Methods that sign bytes which contain Ethereum calls. */
 export const ETHEREUM_CALL_METHODS: readonly string[] = [
   'eth_sendTransaction',
   'eth_signTransaction',
@@ -11,8 +11,8 @@ export const ETHEREUM_CALL_METHODS: readonly string[] = [
 ];
 
 /**
- * Reads from the unit's Ethereum call. The result is absent if there is no call, and unreadable if the bytes could
- * not be decoded.
+ * Reads from the unit's Ethereum call. Returns absent if there is no call, and unreadable if the bytes could not be
+ * decoded.
  */
 export function readCall(unit: ActionUnit, read: (call: EthereumCall) => Observation): Observation {
   if (unit.undecodable !== undefined) return unreadable(unit.undecodable);

@@ -17,7 +17,7 @@ const DOMAIN_TYPE = 'EIP712Domain';
 /** CHOICE: the maximum nesting of arrays within arrays. */
 const MAX_ARRAY_DEPTH = 16;
 const ARRAY = /^(.*)\[[0-9]*\]$/;
-/** Marks a value that is not an array or struct although its type requires one. */
+/** Stands for a value that is not an array or struct although its type requires one. */
 const MALFORMED = Symbol('malformed');
 
 function readTypedData(unit: ActionUnit, read: (typedData: TypedData) => Observation): Observation {
@@ -25,7 +25,10 @@ function readTypedData(unit: ActionUnit, read: (typedData: TypedData) => Observa
   return unit.typedData === undefined ? absent('not typed data') : read(unit.typedData);
 }
 
-/** Returns the text to compare for a JSON value, or undefined when the value does not have the EIP-712 type. */
+/**
+ * Converts a JSON value to the string that is compared. Returns undefined if the value does not have the EIP-712
+ * type.
+ */
 function asText(kind: ValueKind, value: unknown): string | undefined {
   if (kind === 'number') {
     if (typeof value === 'bigint') return value.toString();
@@ -44,7 +47,7 @@ function observe(kind: ValueKind, values: readonly unknown[]): Observation {
     : unreadable('a value does not match its declared type');
 }
 
-/** EIP-712 domain: the chain id as a number, the verifying contract as an address. */
+/** The EIP-712 domain: the chain id as a number, the verifying contract as an address. */
 export const ethereumTypedDataDomain: ConditionSource = {
   methods: METHODS,
   resolve({ field }, action) {
@@ -52,7 +55,7 @@ export const ethereumTypedDataDomain: ConditionSource = {
     if (!isChainId && field !== 'verifyingContract' && field !== 'verifying_contract') return undefined;
     const kind: ValueKind = isChainId ? 'number' : 'evm_address';
     const name = isChainId ? 'chainId' : 'verifyingContract';
-    // Without a chain id or a contract in its domain, a signature may be valid for the one that a DENY rule names.
+    // A signature whose domain has no chain id or no contract may be valid for the one that a DENY rule names.
     const missing = action === 'DENY' ? unreadable : absent;
     return {
       kind,
@@ -73,7 +76,7 @@ function kindOf(type: string): ValueKind {
   return /^bytes[0-9]*$/.test(type) ? 'hex' : 'text';
 }
 
-/** CHOICE: refuses types that signing also refuses, because a condition on them could never be true. */
+/** CHOICE: rejects types that signing also rejects, because a condition on them could never be true. */
 function assertTypes(types: TypeMap): void {
   try {
     readStructs(types, '/typed_data/types');
@@ -83,7 +86,7 @@ function assertTypes(types: TypeMap): void {
   }
 }
 
-/** Returns the elementary type at the end of the path. Member names lead into structs; array indexes are optional. */
+/** Finds the elementary type at the end of the path. Member names lead into structs; array indexes are optional. */
 function findType(types: TypeMap, type: string, path: readonly string[]): string | undefined {
   const array = ARRAY.exec(type);
   if (array) {
@@ -104,7 +107,7 @@ function findType(types: TypeMap, type: string, path: readonly string[]): string
   return member && findType(types, member.type, rest);
 }
 
-/** A value of a message with its type. */
+/** A value in a message, with its type. */
 interface Place {
   readonly type: string;
   readonly value: unknown;
@@ -140,7 +143,7 @@ function walk(field: FieldPath, { type, value }: Place, path: readonly string[])
   return walk(field, { type: member.type, value: (value as Record<string, unknown>)[member.name] }, rest);
 }
 
-/** Returns whether both maps have the same types with the same members in the same order. */
+/** Compares two type maps. They must have the same types with the same members in the same order. */
 function sameTypes(left: TypeMap, right: TypeMap): boolean {
   const names = Object.keys(left);
   return (
@@ -157,7 +160,7 @@ function sameTypes(left: TypeMap, right: TypeMap): boolean {
   );
 }
 
-/** The structs of a message by type, at any depth. */
+/** The structs in a message, at any depth, by type. */
 interface FoundStructs {
   readonly byType: ReadonlyMap<string, readonly unknown[]>;
   /** The types of malformed values: values that are not an array or struct although their type requires one. */
@@ -176,7 +179,7 @@ function searchOf(typedData: TypedData) {
   return known;
 }
 
-/** Returns the EIP-712 encodeType of a struct of typed data. */
+/** Returns the EIP-712 `encodeType` string of a struct. */
 function encodedType(typedData: TypedData, name: string): string {
   const { encoded } = searchOf(typedData);
   const known = encoded.get(name) ?? encodeType(new Map(Object.entries(typedData.types)), name);
@@ -236,8 +239,8 @@ function findStructs({ types, primaryType, message }: TypedData): FoundStructs {
 }
 
 /**
- * Returns the values of the struct `wanted` in a message, at any depth. This includes trees of messages whose
- * signature counts for each leaf, such as bulk orders, and messages that wrap another message. A malformed value is
+ * Returns all values of the struct type `wanted` in a message, at any depth. So it finds messages inside a tree whose
+ * signature counts for each leaf, such as bulk orders, and messages inside a wrapper. A malformed value is
  * `MALFORMED`.
  */
 function occurrences(typedData: TypedData, wanted: string): readonly unknown[] {
@@ -252,7 +255,7 @@ function baseOf(type: string): string {
   return type.split('[', 1)[0]!;
 }
 
-/** Returns the wanted struct, and all structs that lead to it through their members. */
+/** Returns the names of the wanted struct and of all structs that contain it, directly or through other structs. */
 function structsContaining(types: TypeMap, wanted: string): ReadonlySet<string> {
   const users = new Map<string, Set<string>>();
   for (const [name, members] of Object.entries(types)) {
@@ -267,9 +270,9 @@ function structsContaining(types: TypeMap, wanted: string): ReadonlySet<string> 
 }
 
 /**
- * Returns a function that reads the structs of a message to which a condition on a declared type applies. In an ALLOW
- * rule it is the message itself, whose type map must be equal. In a DENY rule it is every struct of that type in the
- * message. Other structs and a listed domain type do not change what is signed.
+ * Returns a function that finds the structs of a message to which a condition on a declared type applies. For an
+ * ALLOW rule, this is the message itself, whose type map must be equal. For a DENY rule, it is every struct of that
+ * type in the message. Other structs and a listed domain type do not change what is signed.
  */
 function createReader(
   { types, primary_type: primaryType }: NonNullable<ConditionInput['typed_data']>,
@@ -286,7 +289,7 @@ function createReader(
       : [];
 }
 
-/** EIP-712 message. Absent unless the message has the declared type. */
+/** The EIP-712 message. Absent unless the message has the declared type. */
 export const ethereumTypedDataMessage: ConditionSource = {
   methods: METHODS,
   resolve(condition, action) {
@@ -316,7 +319,7 @@ export const ethereumTypedDataMessage: ConditionSource = {
       read: (unit, { lookedThrough }) =>
         readTypedData(unit, (typedData) => {
           const structs = structsOf(typedData);
-          // Every condition reads one struct at least, so only additional structs count as looked through.
+          // Every condition reads at least one struct, so only additional structs count as searched.
           lookedThrough?.(Math.max(0, structs.length - 1));
           const found: FieldPath = { types: declared.types, lookedThrough };
           return structs.length === 0

@@ -3,10 +3,10 @@ import { ORDERING } from '../operators.ts';
 import { absent, present, unreadable } from '../values.ts';
 
 const PREFIX = 'aggregation.';
-/** `in_condition_set` is excluded, because condition sets are read before the total is known. */
+/** `in_condition_set` is excluded, because condition sets are read before running totals. */
 const OPERATORS = ORDERING.filter((operator) => operator !== 'in_condition_set');
 
-/** Returns the id in a field `aggregation.<id>`, or undefined for any other field. */
+/** Returns the id from a field `aggregation.<id>`, or undefined for any other field. */
 export function referencedAggregation(field: string): string | undefined {
   const id = field.startsWith(PREFIX) ? field.slice(PREFIX.length) : '';
   return /^[a-z0-9]{1,64}$/.test(id) ? id : undefined;
@@ -26,7 +26,7 @@ export const reference: ConditionSource = {
         if (total === 'unreadable')
           return unreadable('the amount that the request adds to the total cannot be read');
         if (total !== undefined) return present(total.toString());
-        // Deleting an aggregation must not lift the cap of a DENY.
+        // Deleting an aggregation must not lift the limit of a DENY.
         return (action === 'DENY' ? unreadable : absent)('the aggregation was deleted');
       },
     };

@@ -65,7 +65,7 @@ const SYSTEM: Program = { program: 'system', fields: SYSTEM_FIELDS, siblings: {}
 const TOKEN: Program = { program: 'token', fields: TOKEN_FIELDS, siblings: SIBLINGS };
 
 /**
- * The names under which a condition sees an instruction. A DENY rule also sees the sibling's name, unless the
+ * Returns the names under which a condition sees an instruction. A DENY rule also sees the sibling's name, unless the
  * condition is `neq`.
  */
 function namesOf(
@@ -127,7 +127,7 @@ export const solanaSystemProgramInstruction: ConditionSource = {
   resolve: (condition, action) => programField(SYSTEM, condition, action),
 };
 
-/** The token program and Token-2022. */
+/** Instructions of the token program and of Token-2022. */
 export const solanaTokenProgramInstruction: ConditionSource = {
   methods: METHODS,
   resolve: (condition, action) => programField(TOKEN, condition, action),

@@ -24,7 +24,7 @@ function readTransfers(unit: ActionUnit, read: (transfer: SuiCommand) => string 
   });
 }
 
-/** The names of all commands in the transaction; an ALLOW needs all of them to match. */
+/** The names of all commands in the transaction. An ALLOW requires that all of them match. */
 export const suiTransactionCommand: ConditionSource = {
   methods: METHODS,
   resolve({ field }) {

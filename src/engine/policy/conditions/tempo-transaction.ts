@@ -21,7 +21,8 @@ function numberField(pick: (tempo: Tempo) => bigint | undefined): ResolvedField 
 }
 
 /**
- * Envelope fields of a batched transaction (type 118). `fee_payer_signature` is `true` when the transaction has one.
+ * The envelope fields of a batched transaction (type 118). `fee_payer_signature` is `true` if the transaction has
+ * one.
  */
 export const tempoTransaction: ConditionSource = {
   methods: ['eth_sendTransaction', 'eth_signTransaction'],

@@ -21,7 +21,7 @@ function readContract(unit: ActionUnit, read: (contract: TronContract) => Observ
   return unit.tronContract === undefined ? absent('not a Tron contract') : read(unit.tronContract);
 }
 
-/** Fields of a Tron contract. */
+/** The fields of the contract in a Tron transaction (Tron's word for its operation). */
 export const tronTransaction: ConditionSource = {
   methods: METHODS,
   resolve({ field }) {
@@ -40,7 +40,7 @@ export const tronTransaction: ConditionSource = {
   },
 };
 
-/** Calldata of a TriggerSmartContract. */
+/** The calldata of a TriggerSmartContract. */
 export const tronTriggerSmartContractData: ConditionSource = {
   methods: METHODS,
   resolve: (condition) =>

@@ -37,7 +37,7 @@ const FIELDS: Readonly<Record<string, ValueKind>> = {
   ),
 };
 
-/** The types of transactions that the ledger knows. Source: the definitions of ripple-binary-codec. */
+/** The transaction types of the ledger. Source: the definitions of ripple-binary-codec. */
 export const xrplTransactionTypes: readonly string[] = `
   AMMBid AMMClawback AMMCreate AMMDelete AMMDeposit AMMVote AMMWithdraw AccountDelete AccountSet Batch CheckCancel
   CheckCash CheckCreate Clawback ConfidentialMPTClawback ConfidentialMPTConvert ConfidentialMPTConvertBack

@@ -8,13 +8,14 @@ export interface AbiParameter {
 }
 
 /**
- * A decoded argument as text (integers in decimal, addresses and bytes in `0x` hex), or a list of elements or members.
+ * A decoded argument: a string (integers in decimal, addresses and bytes in `0x` hex), or a list of elements or
+ * members.
  */
 export type AbiValue = string | readonly AbiValue[];
 
-/** The bytes are not a canonical encoding of the arguments. */
+/** Thrown when the bytes are not the canonical encoding of the arguments. */
 export class AbiEncodingError extends Error {
-  /** Whether bytes are missing. If not, the encoding is not canonical. */
+  /** True if bytes are missing. False if the encoding is not canonical. */
   readonly isTruncated: boolean;
 
   constructor(isTruncated: boolean) {
@@ -31,7 +32,7 @@ const WORD_DIGITS = 2 * WORD_BYTES;
 const ADDRESS_DIGITS = 40;
 const WORD_BITS = 256;
 /**
- * The number of hex digits of the largest accepted length or offset: six bytes, which a JavaScript number holds
+ * The number of hex digits of the largest accepted length or offset: six bytes, which a JavaScript number represents
  * exactly.
  */
 const LENGTH_DIGITS = 12;
@@ -47,9 +48,9 @@ interface Reader {
   tail: number;
 }
 
-/** Decodes values of one type. */
+/** A decoder for values of one type. */
 interface Codec {
-  /** The size in the head: of a static value itself, or of the offset of a dynamic value. */
+  /** The number of bytes in the head: a static value itself, or the offset of a dynamic value. */
   readonly headBytes: number;
   readonly isDynamic: boolean;
   /** Reads the value at offset `at`. A dynamic value moves `tail` past its end. */
@@ -77,7 +78,7 @@ export function compileArguments(
   };
 }
 
-/** Like `compileArguments`, but the decoder returns undefined instead of throwing AbiEncodingError. */
+/** Does what `compileArguments` does, but the decoder returns undefined instead of throwing AbiEncodingError. */
 export function compileValues(
   parameters: readonly AbiParameter[],
 ): (bytes: Uint8Array) => readonly AbiValue[] | undefined {
@@ -95,8 +96,8 @@ export function compileValues(
 const SELECTOR_BYTES = 4;
 
 /**
- * Compiles a decoder for calls of one function. It returns the arguments, or undefined when the bytes are not a call
- * of that function in canonical encoding.
+ * Compiles a decoder for calls of one function. The decoder returns the arguments, or undefined if the bytes are not
+ * a call of that function in canonical encoding.
  *
  * @param selector `0x` and 8 hex digits.
  */
@@ -130,7 +131,7 @@ function sumHeads(codecs: readonly Codec[]): number {
   return codecs.reduce((sum, { headBytes }) => sum + headBytes, 0);
 }
 
-/** Reads adjacent values from `at`: the heads, then the dynamic contents in the same order. */
+/** Reads adjacent values: first the heads, which start at `at`, then the dynamic contents in the same order. */
 function readSiblings(reader: Reader, at: number, codecs: readonly Codec[]): AbiValue[] {
   let head = at;
   return codecs.map((codec) => {
@@ -155,8 +156,8 @@ function fixedArrayCodec(element: Codec, length: number): Codec {
 }
 
 /**
- * Calls `codecs` only after it has checked that the head bytes exist, because a type may declare any number of
- * elements.
+ * Returns a codec for adjacent values. `codecs` is called only after the head bytes were found to exist, because a
+ * type may declare any number of elements.
  */
 function siblingsCodec(headBytes: number, isDynamic: boolean, codecs: () => readonly Codec[]): Codec {
   return {
@@ -209,7 +210,7 @@ function wordCodec(asText: (word: string) => string): Codec {
   return { headBytes: WORD_BYTES, isDynamic: false, read: (reader, at) => asText(readWord(reader, at)) };
 }
 
-/** Returns a function that converts the 64 hex digits of a word to the value's text. */
+/** Returns a function that converts a word of 64 hex digits to the value's string. */
 function wordReader(type: string): (word: string) => string {
   const integer = INTEGER.exec(type);
   if (integer) {
@@ -256,7 +257,7 @@ function readBoolean(word: string): string {
   return 'false';
 }
 
-// Keeps a byte order mark as part of the text.
+// `ignoreBOM` keeps a byte order mark as part of the string.
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 function readText(content: Uint8Array): string {
@@ -267,7 +268,7 @@ function readText(content: Uint8Array): string {
   }
 }
 
-/** Reads a length or an offset. A value that exceeds every possible request counts as truncated bytes. */
+/** Reads a length or an offset. A number larger than any possible request counts as missing bytes. */
 function readLength(reader: Reader, at: number): number {
   const word = readWord(reader, at);
   if (!ALL_ZEROS.test(word.slice(0, -LENGTH_DIGITS))) throw new AbiEncodingError(true);

@@ -20,9 +20,9 @@ import {
 
 type Hex = `0x${string}`;
 
-// Transactions of every type: the standard types and those of Tempo.
+// Handles transactions of every type: the standard types and those of Tempo.
 
-/** Longer signing bytes are processed in slices. In hex characters; shorter ones take a few milliseconds. */
+/** In hex characters. Longer signing bytes are processed in slices; shorter ones take a few milliseconds. */
 const LARGE_CHARACTERS = 200_000;
 
 const loadTempo = loadOnce(() => import('./tempo-transaction.ts'));
@@ -30,9 +30,9 @@ const loadTempo = loadOnce(() => import('./tempo-transaction.ts'));
 export type EthereumTransaction = StandardTransaction | TempoTransaction;
 
 /**
- * `eth_signTransaction`: returns the signed wire bytes as 0x hex, with exactly the given fields. Supports types 0
- * (EIP-155 with a chain id), 1 (EIP-2930), 2 (EIP-1559), 4 (EIP-7702) and 118 (Tempo). `from`, if given, must be the
- * wallet.
+ * Executes `eth_signTransaction`: returns the signed wire bytes as 0x hex, with exactly the given fields. Supports
+ * types 0 (EIP-155 with a chain id), 1 (EIP-2930), 2 (EIP-1559), 4 (EIP-7702) and 118 (Tempo). `from`, if given, must
+ * be the wallet.
  *
  * @throws InvalidTransactionError, InvalidFieldError
  */
@@ -45,7 +45,7 @@ export async function signEthereumTransaction(
   return signPreparedTransaction(secret, prepared);
 }
 
-/** Returns the signed wire bytes of a validated transaction as 0x hex; their keccak256 is the transaction hash. */
+/** Signs a validated transaction. Returns the wire bytes as 0x hex; their keccak256 is the transaction hash. */
 export function signPreparedTransaction(secret: Uint8Array, prepared: PreparedTransaction): `0x${string}` {
   const digest = keccak_256(hexToBytes(prepared.signingBytes().slice(2)));
   return prepared.wireBytes(signatureTuple(ecBackend.sign(digest, secret)));
@@ -62,7 +62,7 @@ export async function prepareEthereumTransaction(
   const prepared = isTempo(transaction)
     ? (await loadTempo()).prepareTempoTransaction(transaction)
     : prepareTransaction(transaction);
-  // The longest access lists take 20 ms to read, and as long to decode or to hash.
+  // The longest access lists take 20 ms to read, and another 20 ms to decode or to hash.
   if (prepared.signingBytes().length > LARGE_CHARACTERS)
     await new Promise((resolve) => setImmediate(resolve));
   return prepared;
@@ -108,8 +108,8 @@ const CODECS = {
 } as const;
 
 /**
- * Decodes wire bytes (0x hex, signed or unsigned) of any transaction type. Refuses bytes that encode differently
- * after decoding. Source: EIP-155, 2718, 2930, 1559, 7702; Tempo 0x76.
+ * Decodes wire bytes (0x hex, signed or unsigned) of any transaction type. Rejects bytes that would be encoded
+ * differently again. Source: EIP-155, 2718, 2930, 1559, 7702; Tempo 0x76.
  *
  * @throws InvalidTransactionError
  */
@@ -121,7 +121,7 @@ export async function decodeEthereumTransaction(serialized: string): Promise<Eth
     const { type, envelope, reencoded } = decodeStandard(prefix, hex);
     if (reencoded === hex) return toView(type, envelope);
   } catch {
-    // The bytes are refused below.
+    // The error below rejects the bytes.
   }
   throw new InvalidTransactionError('', 'expected a serialized transaction in canonical encoding');
 }
@@ -174,7 +174,7 @@ const SIGN_PAYLOADS = {
  * Returns the signer of a transaction as lower-case 0x hex.
  *
  * @param view the result of `decodeEthereumTransaction` for the same bytes.
- * @throws InvalidTransactionError when the transaction is unsigned or not signed by a secp256k1 key.
+ * @throws InvalidTransactionError if the transaction is unsigned or not signed by a secp256k1 key.
  */
 export async function recoverEthereumSender(serialized: Hex, view: EthereumTransactionView): Promise<string> {
   if (view.tempo !== undefined) {
@@ -189,7 +189,7 @@ export async function recoverEthereumSender(serialized: Hex, view: EthereumTrans
 }
 
 /**
- * Returns the account that pays the gas: on Tempo the signer of the fee payer signature, if any, otherwise the
+ * Returns the account that pays the gas: on Tempo the signer of the fee payer signature, if there is one, else the
  * sender.
  *
  * @throws InvalidTransactionError
@@ -206,7 +206,7 @@ export async function recoverFeePayer(
 }
 
 /**
- * Returns the signer of a 32-byte digest.
+ * Returns the signer of a 32-byte digest as lower-case 0x hex.
  *
  * @param signature r || s || v with v = 27 or 28, 0x hex.
  * @throws InvalidTransactionError
@@ -217,8 +217,8 @@ export function recoverDigestSigner(digest: Uint8Array, signature: string): stri
 }
 
 /**
- * Returns the signer of an EIP-7702 authorization. Returns undefined when the signature is invalid; the authorization
- * then has no effect.
+ * Returns the signer of an EIP-7702 authorization, or undefined if the signature is invalid. The authorization then
+ * has no effect.
  */
 export function recoverAuthority(
   authorization: EthereumTransactionView['authorizations'][number],

@@ -12,15 +12,15 @@ export interface AuthorizationParams {
   readonly chain_id: Quantity;
   readonly nonce?: Quantity | undefined;
   /**
-   * Whether the wallet also sends the transaction with the authorization. The transaction then increments the nonce
-   * first.
+   * Whether the wallet itself also sends the transaction that contains the authorization. That transaction then
+   * increments the nonce first.
    */
   readonly executor?: 'self' | undefined;
 }
 
 /**
- * `eth_sign7702Authorization`: returns the signed authorization, with numbers in the caller's notation. The default
- * nonce is `transactionCount`, or one more with `executor: self`. Source: EIP-7702.
+ * Executes `eth_sign7702Authorization`: returns the signed authorization, with numbers in the caller's notation. The
+ * default nonce is `transactionCount`, or one more with `executor: self`. Source: EIP-7702.
  *
  * @throws InvalidFieldError
  */
@@ -58,13 +58,13 @@ export function encodeAuthorization(params: AuthorizationParams): Uint8Array {
   return hexToBytes(`05${Rlp.fromHex([numberHex(chainId), address, numberHex(nonce)]).slice(2)}`);
 }
 
-/** Returns an integer without leading zero bytes. */
+/** Encodes an integer as hex without leading zero bytes. Zero is `0x`. */
 function numberHex(value: bigint): `0x${string}` {
   const digits = value === 0n ? '' : value.toString(16);
   return `0x${digits.padStart(digits.length + (digits.length % 2), '0')}`;
 }
 
-// CHOICE: `executor: self` raises only the default nonce. A nonce in the params is signed as given.
+// CHOICE: `executor: self` raises only the default nonce. A nonce in the params is signed unchanged.
 function nonceOf(params: AuthorizationParams, transactionCount: bigint): bigint {
   if (params.nonce !== undefined) return parseQuantity(params.nonce, '/nonce', 64);
   return params.executor === 'self' ? transactionCount + 1n : transactionCount;

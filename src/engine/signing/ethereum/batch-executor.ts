@@ -10,11 +10,11 @@ export interface BatchCall {
 }
 
 /**
- * The contract to which an account delegates (EIP-7702) to run a batch: the public Basic EOA Batch Executor. It
+ * The smart contract to which an account delegates (EIP-7702) to run a batch: the public Basic EOA Batch Executor. It
  * implements ERC-7821 and accepts batches from the account itself only.
  *
- * CHOICE: the specification names no contract for batches. This one has no owner and no state, and is deployed at the
- * same address on the large chains. Simulated chains support it everywhere.
+ * CHOICE: the specification names no smart contract for batches. This one has no owner and no state, and is deployed
+ * at the same address on the large chains. Simulated chains support it everywhere.
  */
 export const BATCH_EXECUTOR_ADDRESS = '0x00000000bebedb7c30ee418158e26e31a5a8f3e2';
 
@@ -30,7 +30,7 @@ const batchInputs = AbiParameters.from([
 ]);
 
 /**
- * Calldata for a delegated account that runs the calls in order and atomically: execute(bytes32 mode, bytes
+ * Encodes calldata for a delegated account that runs the calls in order and atomically: execute(bytes32 mode, bytes
  * abi.encode(Call[])). Source: ERC-7821.
  */
 export function encodeBatch(calls: readonly BatchCall[]): Uint8Array {
@@ -47,14 +47,14 @@ export function encodeBatch(calls: readonly BatchCall[]): Uint8Array {
 // supportsExecutionMode(bytes32 mode)
 const SUPPORTS_SELECTOR = 'd03c7914';
 
-/** Calldata of the ERC-7821 query whether an account supports such batches. It returns a bool. */
+/** Encodes the calldata of the ERC-7821 query whether an account supports such batches. Its result is a bool. */
 export function encodeSupportsBatches(): Uint8Array {
   return hexToBytes(SUPPORTS_SELECTOR + BATCH_MODE.slice(2));
 }
 
 /**
- * Decodes a batch in the canonical encoding of `encodeBatch`; undefined for other calldata. The executor treats a
- * call to address 0 as a call to the account itself.
+ * Decodes a batch in the canonical encoding of `encodeBatch`. Returns undefined for other calldata. The executor
+ * treats a call to address 0 as a call to the account itself.
  */
 export function decodeCanonicalBatch(data: Uint8Array): readonly BatchCall[] | undefined {
   const execution = decodeExecution(data);
@@ -62,8 +62,8 @@ export function decodeCanonicalBatch(data: Uint8Array): readonly BatchCall[] | u
 }
 
 /**
- * Decodes a batch as leniently as the executor does, for example with trailing bytes. Undefined when the calldata is
- * not a batch in this mode. The executor treats a call to address 0 as a call to the account itself.
+ * Decodes a batch as leniently as the executor does, for example with trailing bytes. Returns undefined if the
+ * calldata is not a batch in this mode. The executor treats a call to address 0 as a call to the account itself.
  */
 export function decodeBatch(data: Uint8Array): readonly BatchCall[] | undefined {
   const hex = bytesTo0xHex(data);

@@ -6,28 +6,29 @@ import { bytesTo0xHex, bytesToHex, hexToBytes } from '../../crypto/encoding.ts';
 import { once } from '../../load-once.ts';
 
 /**
- * Arguments and results of a function. Decoded addresses are lower-case 0x hex, and numbers above 48 bits are bigints.
+ * A value in the arguments or the result of a function. Decoded addresses are lower-case 0x hex, and numbers above 48
+ * bits are bigints.
  */
 export type AbiValue = string | number | bigint | boolean | readonly AbiValue[];
 
-/** The functions of a contract. `Name` is the name of a function. */
+/** Encodes and decodes calls of a smart contract. `Name` is the union of its functions' names. */
 export interface ContractAbi<Name extends string> {
   encodeCall(name: Name, ...args: AbiValue[]): Uint8Array;
-  /** Undefined for other functions and for malformed arguments. */
+  /** Returns undefined for other functions and for malformed arguments. */
   decodeCall(data: Uint8Array): { readonly name: Name; readonly args: readonly AbiValue[] } | undefined;
   encodeResult(name: Name, ...values: AbiValue[]): Uint8Array;
-  /** Undefined when `data` is not a result of the function, for example when it is empty. */
+  /** Returns undefined if `data` is not a result of the function, for example if it is empty. */
   decodeResult(name: Name, data: Uint8Array): readonly AbiValue[] | undefined;
 }
 
 type NameOf<Signature extends string> = Signature extends `function ${infer Name}(${string}` ? Name : never;
 
-/** Reads signatures like `function name(address who) returns (uint256)`; names must be unique. */
+/** Parses signatures like `function name(address who) returns (uint256)`. Names must be unique. */
 export function contractAbi<const Signature extends string>(
   signatures: readonly Signature[],
 ): ContractAbi<NameOf<Signature>> {
   type Name = NameOf<Signature>;
-  // Parsed on first use, because contracts are declared when the program starts, and few requests call them.
+  // Parsed on first use, because smart contracts are declared when the program starts, and few requests call them.
   const functions = once(() => {
     const items = signatures.map(
       (signature) => AbiFunction.from(signature as string) as AbiFunction.AbiFunction,
@@ -87,31 +88,34 @@ function orUndefined<T>(decode: () => T): T | undefined {
  * in ascending order, so a proof needs no positions. Source: AngleProtocol/merkl-contracts, Distributor.
  */
 
-/** The total amount of a token that was awarded to an account, in base units. Addresses are lower-case 0x hex. */
+/** The total amount of a token, in base units, that was awarded to an account. Addresses are lower-case 0x hex. */
 export interface CumulativeReward {
   readonly user: string;
   readonly token: string;
   readonly amount: bigint;
 }
 
-// keccak256(abi.encode(user, token, amount))
+// Returns keccak256(abi.encode(user, token, amount)).
 export function rewardLeaf({ user, token, amount }: CumulativeReward): string {
   const words = [user.slice(2), token.slice(2), amount.toString(16)].map((word) => word.padStart(64, '0'));
   return bytesTo0xHex(keccak_256(hexToBytes(words.join(''))));
 }
 
-// keccak256(lower child || higher child)
+// Returns keccak256(lower child || higher child).
 export function parentHash(one: string, other: string): string {
   const [low, high] = one < other ? [one, other] : [other, one];
   return bytesTo0xHex(keccak_256(hexToBytes(low.slice(2) + high.slice(2))));
 }
 
-/** Returns the root that follows from a leaf and the siblings in `proof`. */
+/** Computes the root from a leaf and the siblings in `proof`. */
 export function rootOfProof(leaf: string, proof: readonly string[]): string {
   return proof.reduce(parentHash, leaf);
 }
 
-/** The functions of a Uniswap-V2-shaped router that swaps need. Source: v2-periphery, IUniswapV2Router02. */
+/**
+ * The functions that swaps need of a router with the interface of Uniswap V2. Source: v2-periphery,
+ * IUniswapV2Router02.
+ */
 export const swapRouter = contractAbi([
   'function factory() view returns (address)',
   'function WETH() view returns (address)',
@@ -128,7 +132,7 @@ export const swapRouter = contractAbi([
   'function swapETHForExactTokens(uint256 amountOut, address[] path, address to, uint256 deadline) payable returns (uint256[] amounts)',
 ]);
 
-/** The factory of a router's pairs. Source: v2-core, IUniswapV2Factory. */
+/** The smart contract that creates a router's pairs. Source: v2-core, IUniswapV2Factory. */
 export const pairFactory = contractAbi([
   'function getPair(address tokenA, address tokenB) view returns (address pair)',
   'function allPairsLength() view returns (uint256)',
@@ -157,13 +161,16 @@ export const tokenVault = contractAbi([
   'function redeem(uint256 shares, address receiver, address owner) returns (uint256)',
 ]);
 
-/** The fees that a vault on Aave keeps for its owner. Source: aave/Aave-Vault, ATokenVault. */
+/** The functions for the fees that a vault on Aave keeps for its owner. Source: aave/Aave-Vault, ATokenVault. */
 export const feeVault = contractAbi([
   'function getClaimableFees() view returns (uint256)',
   'function withdrawFees(address to, uint256 amount)',
 ]);
 
-/** Pays cumulative rewards against a Merkle root. Source: AngleProtocol/merkl-contracts, Distributor. */
+/**
+ * The smart contract that pays cumulative rewards against a Merkle root. Source: AngleProtocol/merkl-contracts,
+ * Distributor.
+ */
 export const rewardDistributor = contractAbi([
   'function getMerkleRoot() view returns (bytes32)',
   'function claimed(address user, address token) view returns (uint208 amount, uint48 timestamp, bytes32 merkleRoot)',
@@ -195,12 +202,12 @@ const SELECTORS = {
   totalSupply: '18160ddd',
 } as const;
 
-/** Calldata of an ERC-20 call. Source: ERC-20, ABI encoding of static words. */
+/** Encodes the calldata of an ERC-20 call. Source: ERC-20, ABI encoding of static words. */
 export function encodeTokenCall(call: TokenCall | TokenQuery): Uint8Array {
   return hexToBytes(SELECTORS[call.name] + wordsOf(call).join(''));
 }
 
-/** Decodes an ERC-20 call; undefined for other calldata and for trailing bytes. */
+/** Decodes an ERC-20 call that changes state. Returns undefined for other calldata and for trailing bytes. */
 export function decodeTokenCall(data: Uint8Array): TokenCall | undefined {
   const words = readWords(data);
   if (words === undefined) return undefined;
@@ -228,7 +235,7 @@ function wordsOf(call: TokenCall | TokenQuery): string[] {
   return [];
 }
 
-// selector || 32-byte words
+// Splits selector || 32-byte words.
 function readWords(data: Uint8Array): readonly string[] | undefined {
   if (data.length < 4 || data.length > 100 || (data.length - 4) % 32 !== 0) return undefined;
   const hex = bytesToHex(data);

@@ -12,7 +12,7 @@ export function ethereumAddress(secret: Uint8Array): string {
   return checksumAddress(bytesToHex(evmAccount(secret)));
 }
 
-/** Returns the 20-byte account of a secret: keccak256(X || Y)[12..32]. TRON uses the same. */
+/** Returns the 20-byte account of a secret: keccak256(X || Y)[12..32]. TRON uses the same accounts. */
 export function evmAccount(secret: Uint8Array): Uint8Array {
   const publicKey = ecBackend.publicKey(secret, false);
   return keccak_256(publicKey.subarray(1)).subarray(12);
@@ -31,7 +31,10 @@ export function checksumAddress(accountHex: string): string {
   return address;
 }
 
-/** Returns the address of a contract created by a transaction: keccak256(rlp([sender, nonce]))[12..32], 0x hex. */
+/**
+ * Returns the address of the smart contract that a transaction creates: keccak256(rlp([sender, nonce]))[12..32], 0x
+ * hex.
+ */
 export function contractAddress(sender: string, nonce: number): string {
   const digits = nonce.toString(16);
   const nonceHex = nonce === 0 ? '' : digits.padStart(digits.length + (digits.length % 2), '0');
@@ -44,12 +47,12 @@ export function signDigestHex(digest: Uint8Array, secret: Uint8Array): `0x${stri
   return bytesTo0xHex(recoverableBytes(ecBackend.sign(digest, secret)));
 }
 
-/** r || s || (27 + recovery id), 65 bytes. */
+/** Returns r || s || (27 + recovery id), 65 bytes. */
 export function recoverableBytes({ compact, recoveryId }: EcdsaSignature): Uint8Array {
   return concatBytes(compact, Uint8Array.of(27 + recoveryId));
 }
 
-/** The signature as a tuple for EVM transactions and authorizations; r and s are 32 bytes of 0x hex. */
+/** Returns the signature as a tuple for EVM transactions and authorizations. r and s are 32 bytes of 0x hex. */
 export function signatureTuple({ compact, recoveryId }: EcdsaSignature): {
   r: `0x${string}`;
   s: `0x${string}`;
@@ -64,7 +67,7 @@ export function signatureTuple({ compact, recoveryId }: EcdsaSignature): {
   };
 }
 
-/** Returns the signature of an envelope as 0x hex of r || s || parity (0 or 1), or undefined when it is unsigned. */
+/** Returns the signature of an envelope as 0x hex of r || s || parity (0 or 1), or undefined if it is unsigned. */
 export function signatureHex(signature: {
   readonly r?: string | undefined;
   readonly s?: string | undefined;
@@ -79,7 +82,10 @@ export interface PersonalSignParams {
   readonly message: string;
   /** `hex` accepts an optional 0x. */
   readonly encoding: 'utf-8' | 'hex';
-  /** The smart wallet that verifies the signature instead of the key. The server adds this field. */
+  /**
+   * The smart wallet that verifies the signature. Without it, the signature is valid for the key itself. The server
+   * adds this field.
+   */
   readonly smart_account?: VerifyingAccount | undefined;
 }
 
@@ -91,7 +97,7 @@ export function hashPersonalMessage(message: Uint8Array): Uint8Array {
 }
 
 /**
- * `personal_sign`: returns 0x hex of r || s || v (27/28). Source: EIP-191.
+ * Executes `personal_sign`: returns 0x hex of r || s || v (27/28). Source: EIP-191.
  *
  * @throws InvalidFieldError
  */
@@ -101,8 +107,8 @@ export function signPersonalMessage(secret: Uint8Array, params: PersonalSignPara
 }
 
 /**
- * `secp256k1_sign`: signs the given digest directly. A shorter number is padded with zeros on the left to 32 bytes.
- * Returns 0x hex of r || s || v (27/28).
+ * Executes `secp256k1_sign`: signs the given digest directly. A shorter number is padded with zeros on the left to 32
+ * bytes. Returns 0x hex of r || s || v (27/28).
  *
  * @throws InvalidFieldError
  */
@@ -112,12 +118,12 @@ export function signSecp256k1Digest(secret: Uint8Array, { hash }: { readonly has
   return signDigestHex(parseHexBytes(digest, '/hash', 32), secret);
 }
 
-/** EVM accounts with EIP-55 checksum addresses. */
+/** Signs for EVM accounts. Addresses have EIP-55 checksums. */
 export const ethereumSigner: ChainSigner = {
   walletKeys: (secret) => ({
     address: ethereumAddress(secret),
     publicKey: bytesToHex(compressedKey(secret)),
   }),
-  // CHOICE: r || s || v, the same format as for `secp256k1_sign`.
+  // CHOICE: r || s || v, the format that `secp256k1_sign` returns.
   signPayload: (secret, payload) => recoverableBytes(ecBackend.sign(requireDigest(payload), secret)),
 };

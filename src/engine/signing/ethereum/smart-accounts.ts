@@ -8,7 +8,7 @@ import { checksumAddress, signDigestHex } from './signer.ts';
 import { hashTypedData } from './typed-data.ts';
 
 /**
- * The contract to which an account delegates (EIP-7702) to execute user operations: the Simple7702Account by the
+ * The smart contract to which an account delegates (EIP-7702) to execute user operations: Simple7702Account, by the
  * authors of ERC-4337, deployed at the same address on the large chains. It verifies the signature of the account's
  * own key over the operation's hash. Source: eth-infinitism/account-abstraction v0.8, Simple7702Account.sol.
  *
@@ -27,7 +27,7 @@ const executeBatch = AbiFunction.from([
   'function executeBatch(Call[] calls)',
 ]);
 
-/** Call data for the account: `execute` for a single call, otherwise `executeBatch`, which is atomic. */
+/** Encodes call data for the account: `execute` for a single call, `executeBatch` for several, which is atomic. */
 export function encodeAccountCalls(calls: readonly BatchCall[]): Uint8Array {
   const items = calls.map(({ to, value, data }) => ({
     target: to as `0x${string}`,
@@ -53,9 +53,9 @@ export interface LightAccountFactory {
 }
 
 /**
- * The factory of Light Account 2.0.0, at the same address on every EVM network where it is deployed.
- * Source: https://github.com/alchemyplatform/light-account, release v2.0.0. The implementation is what the factory's
- * constructor creates: rlp([factory, 1]).
+ * The factory of Light Account 2.0.0, at the same address on every EVM network where it is deployed. Source:
+ * https://github.com/alchemyplatform/light-account, release v2.0.0. The implementation's address is derived from the
+ * factory, whose constructor creates it: rlp([factory, 1]).
  */
 export const lightAccountV2: LightAccountFactory = {
   factoryAddress: '0x0000000000400CdFef5E2714E63d8040b700BC24',
@@ -73,8 +73,8 @@ const PROXY_TAIL = hexToBytes(
 const CREATE2_MARK = Uint8Array.of(0xff);
 
 /**
- * Returns the counterfactual address of the smart wallet of `owner`. It can receive assets before the factory deploys
- * it. Source: EIP-1014; LightAccountFactory.getAddress.
+ * Returns the counterfactual address of the owner's smart wallet. The address can receive assets before the factory
+ * deploys the wallet. Source: EIP-1014; LightAccountFactory.getAddress.
  *
  * @param owner `0x` and 40 hex digits; salt: 32 bytes, all zero for an owner's first wallet.
  * @returns the EIP-55 address.
@@ -103,7 +103,7 @@ export interface VerifyingAccount {
 }
 
 /**
- * Returns a signature that a Light Account 2 verifies for a digest: 0x00 (its owner is a key) || r || s || v, over
+ * Signs a digest for a Light Account 2. Returns 0x00 (its owner is a key) || r || s || v, over
  * `LightAccountMessage(bytes message)` in the domain of the account. Source: light-account v2.0.0, ERC1271.sol and
  * LightAccount.sol.
  */
@@ -126,8 +126,8 @@ const wrapped = AbiParameters.from('address factory, bytes factoryCalldata, byte
 const WRAPPER_MAGIC = '6492'.repeat(16);
 
 /**
- * Returns the signature of an owner's first smart wallet before its factory has deployed it. Verifiers deploy the
- * wallet before they call it: abi.encode(factory, call, signature) || magic. Source: ERC-6492.
+ * Returns the signature of an owner's first smart wallet, for use before its factory has deployed the wallet.
+ * Verifiers deploy the wallet before they call it: abi.encode(factory, call, signature) || magic. Source: ERC-6492.
  */
 export function wrapForDeployment(
   { factoryAddress }: LightAccountFactory,

@@ -18,7 +18,7 @@ import {
   wordHex,
 } from './transaction.ts';
 
-/** A Tempo transaction (type 118, 0x76) with the API contract's names. */
+/** A Tempo transaction (type 118, 0x76) with the field names of the API. */
 export interface TempoTransaction {
   readonly type: 118;
   readonly calls: readonly {
@@ -29,7 +29,7 @@ export interface TempoTransaction {
   readonly from?: string | undefined;
   readonly chain_id?: Quantity | undefined;
   readonly nonce?: Quantity | undefined;
-  /** The lane of the two-dimensional nonce, 192 bits. */
+  /** The lane of Tempo's two-dimensional nonce, 192 bits. */
   readonly nonce_key?: Quantity | undefined;
   readonly gas_limit?: Quantity | undefined;
   readonly max_fee_per_gas?: Quantity | undefined;
@@ -88,18 +88,18 @@ export function prepareTempoTransaction(transaction: TempoTransaction): Prepared
 }
 
 /**
- * Decodes wire bytes for policies.
+ * Decodes wire bytes into the form that policies evaluate.
  *
  * @throws InvalidTransactionError
  */
 export function decodeTempoTransaction(hex: `0x${string}`): EthereumTransactionView {
   try {
     const envelope = Tempo.deserialize(hex as Tempo.Serialized);
-    // Key authorizations are refused, because they would give another key control of the account, and the API has no
+    // Key authorizations are rejected, because they would give another key control of the account, and the API has no
     // field for them.
     if (envelope.keyAuthorization === undefined && Tempo.serialize(envelope) === hex) return toView(envelope);
   } catch {
-    // refused below
+    // The error below rejects the bytes.
   }
   throw new InvalidTransactionError('', 'expected a serialized Tempo transaction in canonical encoding');
 }
@@ -214,15 +214,15 @@ function readAuthorization(entry: TempoAuthorization, at: string) {
   };
 }
 
-// Refuses a signature that would be encoded differently. Otherwise the wallet would sign other bytes than the given
-// ones.
+// Rejects a signature that would be encoded differently again. With it, the wallet would sign other bytes than the
+// given ones.
 function readSignature(value: string, field: string) {
   const hex = parseHexText(value, field);
   try {
     const signature = SignatureEnvelope.deserialize(hex);
     if (SignatureEnvelope.serialize(signature) === hex) return signature;
   } catch {
-    // refused below
+    // The error below rejects the value.
   }
   throw new InvalidTransactionError(field, 'expected an encoded Tempo signature');
 }
@@ -231,7 +231,7 @@ function readSignature(value: string, field: string) {
  * Returns the signer of a Tempo transaction.
  *
  * @param recover returns the signer of a 32-byte payload for r || s || parity.
- * @throws InvalidTransactionError when the signature is not a secp256k1 signature.
+ * @throws InvalidTransactionError if the signature is not a secp256k1 signature.
  */
 export function recoverTempoSender(
   hex: `0x${string}`,

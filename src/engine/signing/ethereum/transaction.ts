@@ -6,7 +6,7 @@ import * as Legacy from 'ox/TxEnvelopeLegacy';
 import { parseEvmAddress, parseHexText, parseQuantity, type Quantity } from '../fields.ts';
 import { InvalidTransactionError } from '../signing-errors.ts';
 
-/** A signed EIP-7702 authorization with the API contract's names. */
+/** A signed EIP-7702 authorization with the field names of the API. */
 export interface SignedAuthorization {
   readonly contract: string;
   readonly chain_id: Quantity;
@@ -16,7 +16,7 @@ export interface SignedAuthorization {
   readonly y_parity: 0 | 1;
 }
 
-/** An unsigned transaction of type 0, 1, 2 or 4 with the API contract's names. */
+/** An unsigned transaction of type 0, 1, 2 or 4 with the field names of the API. */
 export interface StandardTransaction {
   readonly type?: number | undefined;
   readonly from?: string | undefined;
@@ -38,10 +38,10 @@ interface EnvelopeSignature {
   readonly yParity: number;
 }
 
-/** A validated transaction, which is encoded to 0x hex on demand. */
+/** A validated transaction. It is encoded to 0x hex on demand. */
 export interface PreparedTransaction {
   signingBytes(): `0x${string}`;
-  /** Returns the wire bytes. Without a signature they are for policy evaluation. */
+  /** Returns the wire bytes. Without a signature, they serve only for policy evaluation. */
   wireBytes(signature?: EnvelopeSignature): `0x${string}`;
 }
 
@@ -64,8 +64,8 @@ const ALL_FEE_FIELDS = Object.keys({
 const MAX_CHAIN_ID = Math.floor((Number.MAX_SAFE_INTEGER - 36) / 2);
 
 /**
- * Validates a transaction and determines its type. Absent numbers are 0, absent `data` and `to` are empty; nothing is
- * looked up.
+ * Validates a transaction and determines its type. Missing numbers become 0, missing `data` and `to` empty. Asks no
+ * chain for anything.
  *
  * @throws InvalidTransactionError or InvalidFieldError with pointers below `/transaction`.
  */
@@ -96,12 +96,12 @@ export function prepareTransaction(transaction: StandardTransaction): PreparedTr
   return prepared((signature) => Eip7702.serialize(envelope, signature && { signature }));
 }
 
-// The standard types sign the serialization without a signature.
+// The standard types sign the serialization without signature fields.
 function prepared(encode: PreparedTransaction['wireBytes']): PreparedTransaction {
   return { signingBytes: () => encode(), wireBytes: encode };
 }
 
-// CHOICE: the type defaults to 2 unless the transaction has a field of another type.
+// CHOICE: the type is 2 by default, unless the transaction has a field that only another type has.
 function typeOf(transaction: StandardTransaction): 0 | 1 | 2 | 4 {
   const { type } = transaction;
   if (type === 0 || type === 1 || type === 2 || type === 4) return type;
@@ -193,7 +193,7 @@ function readWei(transaction: StandardTransaction, field: Exclude<FeeField, 'aut
   return readNumber(transaction[field], `/transaction/${field}`, 256);
 }
 
-/** Parses a quantity. An absent quantity is 0, as in the encodings. */
+/** Parses a quantity. A missing quantity is 0, as in the encodings. */
 export function readNumber(value: Quantity | undefined, field: string, bits: number): bigint {
   return value === undefined ? 0n : parseQuantity(value, field, bits);
 }

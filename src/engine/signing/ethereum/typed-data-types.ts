@@ -7,7 +7,10 @@ const INTEGER_TEXT = /^(?:-?\d{1,78}|0x[0-9a-fA-F]{1,64})$/;
 const HEX_TEXT = /^0x[0-9a-fA-F]*$/;
 const ADDRESS = /^0x[0-9a-fA-F]{40}$/;
 
-/** Returns whether the name is an atomic or dynamic type of EIP-712 (`uint256`, `bytes32`, `string`, …). */
+/**
+ * Returns whether this is an atomic or dynamic type of EIP-712 (`uint256`, `bytes32`, `string`, …), so not a struct
+ * or an array.
+ */
 export function isElementaryType(type: string): boolean {
   const match = ELEMENTARY.exec(type);
   if (match === null) return false;
@@ -100,21 +103,21 @@ const DOMAIN_FIELDS: readonly TypedDataField[] = [
   { name: 'verifyingContract', type: 'address' },
   { name: 'salt', type: 'bytes32' },
 ];
-// CHOICE: far more than real applications have. The encoded type of each struct repeats all structs that it refers
-// to, so without a limit one request could block the process for minutes.
+// CHOICE: far more than real applications need. The encoded type of each struct repeats all structs to which it
+// refers, so without a limit one request could block the process for minutes.
 const MAX_TYPES = 128;
 const MAX_TYPES_LENGTH = 32_768;
 
-// The encodeType is `name(type member,type member)name(...)`. It is unambiguous if no name contains its punctuation
-// and no struct name contains a space, because the first space of a member then ends its type. Real applications have
-// members such as `Wallet address` and `/`.
+// The `encodeType` string is `name(type member,type member)name(...)`. It is unambiguous if no name contains its
+// punctuation and no struct name contains a space, because the first space of a member then ends its type. Real
+// applications use member names such as `Wallet address` and `/`.
 const MEMBER_NAME = /^[^(),[\]]*$/u;
 const STRUCT_NAME = /^[^(),[\] ]+$/u;
 const ARRAY_SIZES = /^(?:\[[0-9]*\])*$/u;
 
-/** Returns the fields of a domain without a declared type, in the order of EIP-712. */
+/** Returns the members of a domain whose type is not declared, in the order of EIP-712. */
 export function deriveDomainFields(domain: Readonly<Record<string, unknown>>): readonly TypedDataField[] {
-  // CHOICE: an empty string, null or an absent key means "not part of the domain". The exception is an empty `name`,
+  // CHOICE: an empty string, null or an absent key means "not part of the domain". An exception is an empty `name`,
   // which published clients include.
   return DOMAIN_FIELDS.filter(({ name }) => {
     const value = domain[name];
@@ -196,14 +199,14 @@ export function parseType(structs: Structs, type: string): ParsedType {
   return parsed;
 }
 
-/** RFC 6901 section 3. */
+/** Escapes a name as a reference token of a JSON pointer. RFC 6901 section 3. */
 export function escapePointer(name: string): string {
   return name.replaceAll('~', '~0').replaceAll('/', '~1');
 }
 
 /**
- * EIP-712's encodeType: name(type member,...) of the struct, followed by the encoding of every referenced struct,
- * sorted by name. Structs with equal encodeType have equal type hashes, so equal values have equal digests.
+ * Returns EIP-712's encodeType: name(type member,...) of the struct, followed by the encoding of every referenced
+ * struct, sorted by name. Structs with equal encodeType have equal type hashes, so equal values have equal digests.
  */
 export function encodeType(structs: Structs, struct: string): string {
   const referred = new Set<string>([struct]);

@@ -15,7 +15,7 @@ import {
   type TypedDataField,
 } from './typed-data-types.ts';
 
-/** EIP-712 typed data with the API contract's names. */
+/** EIP-712 typed data with the field names of the API. */
 export interface TypedData {
   readonly domain: Readonly<Record<string, unknown>>;
   /** If it lacks `EIP712Domain`, the fields of that type are derived from the domain's keys. */
@@ -26,7 +26,7 @@ export interface TypedData {
 
 interface Member {
   readonly name: string;
-  /** The reference token of the member in JSON pointers. */
+  /** The member's name, escaped as a reference token of a JSON pointer. */
   readonly at: string;
   readonly declared: string;
   readonly type: ParsedType;
@@ -47,19 +47,19 @@ interface Encoder {
   readonly prepared: Map<string, PreparedStruct>;
 }
 
-/** Pauses from time to time, and ends with the digest. */
+/** Yields at pauses and returns the digest. */
 type Steps = Generator<undefined, Uint8Array>;
 
-// CHOICE: the same depth as for a body. There is no limit on the number of values except the size of the body,
-// because a Seaport order tree has thousands of values. The number of hashed members is limited, including those of
-// absent structs.
+// CHOICE: the maximum depth of a body. The number of values is limited only by the size of the body, because a Seaport
+// order tree has thousands of values. The number of hashed members is limited, including the members of absent
+// structs.
 const MAX_DEPTH = 128;
 /**
- * Each member takes one word. The limit is needed because thousands of values can each leave out the thousands of
- * members of their type.
+ * Each member takes one word. The limit is needed because thousands of values can each omit the thousands of members
+ * of their type.
  */
 const MAX_MEMBERS = 1_000_000;
-// The work between two pauses, about 10 ms. A value counts 1, and so does each block of a hash.
+// The work between two pauses, about 10 ms. Each value and each block of a hash counts as 1.
 const WORK_AT_ONCE = 2_000;
 const BLOCK_BYTES = 136;
 const BYTES_AT_ONCE = 1_000 * BLOCK_BYTES;
@@ -69,7 +69,7 @@ const WORD_BYTES = 32;
 const NO_STRUCT = new Uint8Array(WORD_BYTES);
 
 /**
- * `eth_signTypedData_v4`: returns 0x hex of r || s || v (27/28). Source: EIP-712.
+ * Executes `eth_signTypedData_v4`: returns 0x hex of r || s || v (27/28). Source: EIP-712.
  *
  * @throws InvalidTypedDataError
  */
@@ -81,8 +81,8 @@ export async function signTypedData(
 }
 
 /**
- * Returns the digest of a request's typed data. It is hashed in slices, because typed data of the size of a body
- * takes up to a second.
+ * Returns the digest of a request's typed data. Hashes in slices, because the largest body with typed data takes up
+ * to a second.
  *
  * @throws InvalidTypedDataError
  */
@@ -98,7 +98,7 @@ export async function digestOfRequest(params: { readonly typed_data: TypedData }
 
 /**
  * Returns the 32-byte EIP-712 digest. Every declared field must have a value of its type; a struct may be null or
- * absent. Domain keys outside the domain type are refused, because the signature would not cover them.
+ * absent. Domain keys outside the domain type are rejected, because the signature would not cover them.
  *
  * @param pointer prefix of the pointers in errors.
  * @throws InvalidTypedDataError

@@ -23,8 +23,8 @@ const readBatch = decoderOf(AbiFunction.from('function executeBatch(address[] de
 const readBatchWithValues = decoderOf(
   AbiFunction.from('function executeBatch(address[] dest, uint256[] value, bytes[] func)'),
 );
-// Simple7702Account, whose `execute` equals Light Account's, and Coinbase Smart Wallet.
-// Source: account-abstraction v0.8, BaseAccount.sol.
+// Simple7702Account, whose `execute` has Light Account's signature, and Coinbase Smart Wallet. Source:
+// account-abstraction v0.8, BaseAccount.sol.
 const call = 'struct Call { address target; uint256 value; bytes data; }';
 const readCalls = decoderOf(AbiFunction.from([call, 'function executeBatch(Call[] calls)']));
 // Accounts of ERC-7579, such as Kernel, and of ERC-7821.
@@ -36,15 +36,15 @@ const EXECUTE_USER_OP = '0x8dd7712f';
 const SELECTOR_BYTES = 4;
 
 /**
- * Decodes the calls in a user operation's call data in canonical encoding. Undefined for other functions, because the
- * effect of the operation is then unknown.
+ * Decodes the calls in a user operation's call data, if it is in canonical encoding. Returns undefined for other
+ * functions, because the effect of the operation is then unknown.
  */
 export function decodeUserOperationCalls(callData: Uint8Array): readonly AccountCall[] | undefined {
   const isWrapped = bytesTo0xHex(callData.subarray(0, SELECTOR_BYTES)) === EXECUTE_USER_OP;
   return decodeAccountCalls(isWrapped ? callData.subarray(SELECTOR_BYTES) : callData);
 }
 
-/** Decodes the calls of an account's call to itself, in the same way. */
+/** Decodes the calls that an account makes by a call to itself. Returns undefined like `decodeUserOperationCalls`. */
 export function decodeAccountCalls(callData: Uint8Array): readonly AccountCall[] | undefined {
   const single = readExecute(callData);
   if (single !== undefined) return [accountCall(single)];
@@ -57,20 +57,23 @@ export function decodeAccountCalls(callData: Uint8Array): readonly AccountCall[]
   const calls = readCalls(callData);
   if (calls !== undefined) return (calls[0] as readonly AbiValue[]).map(accountCall);
   const executed = decodeExecution(callData)?.calls;
-  // CHOICE: for accounts of ERC-7821, address 0 means the account itself; for other accounts it is that address. So
+  // CHOICE: for accounts of ERC-7821, address 0 means the account itself; for other accounts it means address 0. So
   // the call counts as unknown.
   return executed?.some(({ to }) => NO_ADDRESS.test(to)) ? undefined : executed;
 }
 
 const NO_ADDRESS = /^0x0{40}$/;
-// ERC-7579: call type (00 for one call, 01 for a batch), execution type (00 all or nothing, 01 as many as succeed),
-// no selector and no payload. Other modes, such as delegate calls, have other effects.
+// ERC-7579: call type (00 for one call, 01 for a batch), execution type (00 atomic, 01 as many as succeed), no
+// selector and no payload. Other modes, such as delegate calls, have other effects.
 const MODE = /^0x(0[01])0[01]0{60}$/;
 const ONE_CALL = '00';
 const VALUE_OFFSET = 20;
 const DATA_OFFSET = VALUE_OFFSET + 32;
 
-/** Decodes `execute(bytes32 mode, bytes executionData)`; undefined for unknown modes. Source: ERC-7579, ERC-7821. */
+/**
+ * Decodes `execute(bytes32 mode, bytes executionData)`. Returns undefined for unknown modes. Source: ERC-7579,
+ * ERC-7821.
+ */
 export function decodeExecution(
   callData: Uint8Array,
 ): { readonly mode: string; readonly calls: readonly AccountCall[] } | undefined {
@@ -100,7 +103,7 @@ function accountCall(read: AbiValue): AccountCall {
   return { to, value: BigInt(value), data: hexToBytes(data.slice(2)) };
 }
 
-// INVARIANT: called only for flat lists.
+// INVARIANT: `read` is a flat list.
 function texts(read: AbiValue | undefined): readonly string[] {
   return read as readonly string[];
 }
@@ -110,7 +113,7 @@ function zip(
   value: readonly string[],
   data: readonly string[],
 ): readonly AccountCall[] | undefined {
-  // The contract reverts on lists of different lengths. Without values, each call sends 0.
+  // The account contract reverts on lists of different lengths. Without values, each call sends 0.
   if (to.length === 0 || to.length !== data.length) return undefined;
   if (value.length !== 0 && value.length !== to.length) return undefined;
   return to.map((address, index) => accountCall([address, value[index] ?? '0', data[index] ?? '']));

@@ -6,7 +6,7 @@ import { hashPersonalMessage, signDigestHex } from './signer.ts';
 import { ENTRY_POINT_ADDRESS } from './smart-accounts.ts';
 import type { SignedAuthorization } from './transaction.ts';
 
-/** An ERC-4337 user operation with the API contract's names; numbers are 0x hex. */
+/** An ERC-4337 user operation with the field names of the API. Numbers are 0x hex. */
 export interface UserOperationInput {
   readonly sender: string;
   readonly nonce: string;
@@ -39,7 +39,7 @@ interface EntryPoint {
 
 const V07: EntryPoint = { address: '0x0000000071727de22e5e9d8baf0edac6f37da032', version: '0.7' };
 
-// Accepted values of `contract`: an entry point, or an account contract that is documented to use a certain entry
+// The accepted values of `contract`: an entry point, or an account contract that is documented to use a certain entry
 // point.
 const ENTRY_POINTS: ReadonlyMap<string, EntryPoint> = new Map<string, EntryPoint>([
   [
@@ -62,7 +62,7 @@ const ENTRY_POINTS: ReadonlyMap<string, EntryPoint> = new Map<string, EntryPoint
 ]);
 
 /**
- * `eth_signUserOperation`: returns 0x hex of r || s || v (27/28). Source: ERC-4337.
+ * Executes `eth_signUserOperation`: returns 0x hex of r || s || v (27/28). Source: ERC-4337.
  *
  * @throws InvalidTransactionError, InvalidFieldError
  */
@@ -109,8 +109,9 @@ function hashedOperation({ version }: EntryPoint, operation: Operation, input: U
 const DELEGATE_MARKER = '0x7702000000000000000000000000000000000000';
 
 /**
- * CHOICE: the delegate marker is refused, because the entry point replaces it by the delegate, which the request does
- * not name.
+ * Rejects the delegate marker.
+ *
+ * CHOICE: the entry point replaces the marker by the delegate, which the request does not name.
  */
 function refuseDelegateMarker({ factory }: { readonly factory?: string }): void {
   if (factory !== DELEGATE_MARKER) return;
@@ -126,9 +127,9 @@ const PAYMASTER_SIGNATURE_MAGIC = '22e325a297439656';
 const LENGTH_DIGITS = 4;
 
 /**
- * Returns the operation as entry point 0.9 hashes it. If the paymaster data ends with a signature, its length (2
- * bytes) and the magic number, then the signature and the length are left out, because the paymaster may sign after
- * the account.
+ * Returns the operation as entry point 0.9 hashes it. Paymaster data may end with a signature, the signature's length
+ * (2 bytes) and a magic number. The signature and the length are then omitted from the hash, because the paymaster
+ * may sign after the account.
  */
 function withoutPaymasterSignature(operation: Operation): object {
   const { paymasterData = '0x' } = operation as { readonly paymasterData?: string };
@@ -191,7 +192,7 @@ function readPaymaster(input: UserOperationInput, paymaster: string) {
   };
 }
 
-// Requires the address of the factory or paymaster if other fields of it are given, because the hash covers these
+// If a field of the factory or of the paymaster is given, requires the address too, because the hash covers these
 // fields only together with the address.
 function assertPairs(input: UserOperationInput): void {
   const unpaired =
@@ -251,7 +252,7 @@ export function sponsoredOperationParams({
   return { contract: ENTRY_POINT_ADDRESS, chain_id: chainId, user_operation: operation };
 }
 
-/** Returns the hash of an operation, 0x hex. */
+/** Returns the hash of an operation as 0x hex. */
 export function hashSponsoredOperation(
   { user_operation, entry_point }: SponsoredOperation,
   chainId: bigint,
@@ -260,18 +261,22 @@ export function hashSponsoredOperation(
   return bytesTo0xHex(hashUserOperation({ contract, chain_id: Number(chainId), user_operation }).hash);
 }
 
-/** Returns the bytes that are stored and sent to the bundler: UTF-8 JSON. */
+/** Encodes an operation as UTF-8 JSON, the form in which it is stored and sent to the bundler. */
 export function encodeSponsoredOperation(operation: SponsoredOperation): Uint8Array {
   return utf8ToBytes(JSON.stringify(operation));
 }
 
-/** @throws InvalidTransactionError when the bytes are not a signed user operation. */
+/**
+ * Decodes the result of `encodeSponsoredOperation`.
+ *
+ * @throws InvalidTransactionError if the bytes are not a signed user operation.
+ */
 export function decodeSponsoredOperation(bytes: Uint8Array): SponsoredOperation {
   try {
     const decoded = JSON.parse(bytesToUtf8(bytes) ?? '') as Partial<SponsoredOperation>;
     if (typeof decoded.user_operation?.signature === 'string') return decoded as SponsoredOperation;
   } catch {
-    // refused below
+    // The error below rejects the bytes.
   }
   throw new InvalidTransactionError('', 'expected a signed user operation');
 }

@@ -7,7 +7,7 @@ export const TOKEN_2022_PROGRAM = 'TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb';
 export const ASSOCIATED_TOKEN_PROGRAM = 'ATokenGPvbdGVxr1b2hvZbsiqW5xWH25efTNsLJA8knL';
 
 /**
- * Returns the associated token account of an owner and a mint, in base58: sha256(owner || token program || mint ||
+ * Derives the associated token account of an owner and a mint, in base58: sha256(owner || token program || mint ||
  * bump || associated token program || "ProgramDerivedAddress"), with the highest bump whose hash is not a point on
  * the curve. Source: Solana docs, program derived addresses.
  */
@@ -20,7 +20,7 @@ export function associatedTokenAddress(owner: string, mint: string, tokenProgram
     );
     if (!isOnCurve(derived)) return bytesToBase58(derived);
   }
-  // The probability is 2^-256.
+  // Reached with a probability of 2^-256.
   throw new Error('expected a bump whose hash is off the curve');
 }
 

@@ -12,7 +12,7 @@ const TRANSFER_CHECKED = 12;
 // Source: spl-associated-token-account instruction.rs
 const CREATE_IDEMPOTENT = 1;
 
-/** The properties of a token's mint. */
+/** The properties of a token's mint that a transfer needs. */
 export interface TokenMint {
   readonly address: string;
   readonly decimals: number;
@@ -44,9 +44,9 @@ export interface Instruction {
 }
 
 /**
- * Returns the wire bytes of an unsigned legacy transaction that transfers one asset between wallets. The caller fills
- * in the blockhash, which is all zeros. Tokens go to the recipient's associated token account; the sender pays for
- * creating it if it does not exist.
+ * Encodes an unsigned legacy transaction that transfers one asset between wallets. The blockhash is all zeros; the
+ * caller fills it in. Tokens go to the recipient's associated token account. If it does not exist, the transaction
+ * creates it, and the sender pays for that.
  *
  * wire = signatures || header || keys || blockhash || instructions. Source: Solana docs, transaction structure.
  */
@@ -55,7 +55,7 @@ export function encodeSolanaTransfer(transfer: SolanaTransfer): Uint8Array {
   return encodeSolanaInstructions(transfer.from, instructions);
 }
 
-/** Returns the wire bytes of an unsigned legacy transaction with these instructions. Its blockhash is all zeros. */
+/** Encodes an unsigned legacy transaction with these instructions. Its blockhash is all zeros. */
 export function encodeSolanaInstructions(from: string, instructions: readonly Instruction[]): Uint8Array {
   const writable = new Set<string>();
   const readonly = new Set<string>();
@@ -128,7 +128,7 @@ function tokens({ from, to, rawAmount }: SolanaTransfer, mint: TokenMint): Instr
   return [createAccount, transfer];
 }
 
-/** compact-u16 length || items. INVARIANT: there are fewer than 128 items, so the length takes one byte. */
+/** Encodes compact-u16 length || items. INVARIANT: there are fewer than 128 items, so the length takes one byte. */
 function list(items: readonly Uint8Array[]): Uint8Array {
   return concatBytes(Uint8Array.of(items.length), ...items);
 }

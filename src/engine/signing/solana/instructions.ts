@@ -5,7 +5,7 @@ import type { CompiledInstruction, SolanaTransaction } from './wire.ts';
 /** The value of a field: an address, or an amount in lamports or token base units. */
 type InstructionField = string | bigint;
 
-/** One instruction, decoded for policies. */
+/** One instruction, decoded into the form that policies evaluate. */
 export interface SolanaInstruction {
   /** Base58. */
   readonly programId: string;
@@ -13,7 +13,7 @@ export interface SolanaInstruction {
   readonly program: 'system' | 'token' | 'other';
   /** Undefined for other programs and for unknown instructions. */
   readonly instructionName: string | undefined;
-  /** A description of an instruction without a name, if its program is known. */
+  /** Describes the instruction if its program is known but rules cannot read it. */
   readonly unread?: string | undefined;
   /**
    * The instruction's named fields, if its layout is known. A field is undefined if its account comes from an address
@@ -24,7 +24,7 @@ export interface SolanaInstruction {
 
 interface Layout {
   readonly name: string;
-  /** Names of the leading accounts. */
+  /** Names the leading accounts. */
   readonly accounts?: readonly string[] | undefined;
   /** Reads the data after the discriminator. */
   readonly data?: (reader: ByteReader) => Readonly<Record<string, InstructionField>> | undefined;
@@ -38,7 +38,7 @@ const TOKEN_PROGRAMS = new Set([
 
 const amount = (reader: ByteReader) => ({ amount: reader.u64() });
 
-// By discriminator. Source: solana-program system_instruction.rs
+// The layouts of the system program, by discriminator. Source: solana-program system_instruction.rs
 const SYSTEM_LAYOUTS: readonly Layout[] = [
   { name: 'CreateAccount' },
   { name: 'Assign' },
@@ -56,7 +56,7 @@ const SYSTEM_LAYOUTS: readonly Layout[] = [
   { name: 'CreateAccountAllowPrefund' },
 ];
 
-// By discriminator. Source: spl-token instruction.rs
+// The layouts of the token program, by discriminator. Source: spl-token instruction.rs
 const TOKEN_LAYOUTS: readonly Layout[] = [
   { name: 'InitializeMint' },
   { name: 'InitializeAccount' },
@@ -94,8 +94,8 @@ const TOKEN_LAYOUTS: readonly Layout[] = [
 ];
 
 /**
- * Instructions of the token program that rules cannot read, because they move lamports or contain other instructions.
- * They have no names, so a DENY on the fields of another instruction also denies them. Source: p-token,
+ * Instructions of the token program that rules cannot evaluate, because they move lamports or contain other
+ * instructions. They have no names, so a DENY on the fields of another instruction also denies them. Source: p-token,
  * pinocchio-interface.
  */
 export const unreadTokenInstructions: Readonly<Record<number, string>> = {
@@ -151,7 +151,7 @@ function unreadOf(program: SolanaInstruction['program'], data: Uint8Array): stri
   return data.length < 4 ? undefined : String(createByteReader(data).u32());
 }
 
-// system: u32 little-endian; token: u8
+// The discriminator is u32 little-endian in the system program and u8 in the token program.
 function layoutOf(program: 'system' | 'token', data: Uint8Array): Layout | undefined {
   if (program === 'token') return TOKEN_LAYOUTS[data[0] ?? -1];
   return data.length < 4 ? undefined : SYSTEM_LAYOUTS[createByteReader(data).u32()];

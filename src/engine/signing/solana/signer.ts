@@ -5,7 +5,7 @@ import { decodeField } from '../fields.ts';
 import { InvalidSolanaTransactionError } from '../signing-errors.ts';
 import { decodeSolanaTransaction } from './wire.ts';
 
-/** Solana accounts: the ed25519 public key in base58. */
+/** Signs for Solana accounts, whose address is the ed25519 public key in base58. */
 export const solanaSigner: ChainSigner = {
   walletKeys(secret) {
     const key = ed25519PublicKey(secret);
@@ -15,7 +15,7 @@ export const solanaSigner: ChainSigner = {
 };
 
 /**
- * `signMessage`: returns base64 of the 64-byte ed25519 signature over the bytes of the base64 message.
+ * Executes `signMessage`: returns base64 of the 64-byte ed25519 signature over the bytes of the base64 message.
  *
  * @throws InvalidFieldError
  */
@@ -28,14 +28,14 @@ export function signSolanaMessage(
 }
 
 export interface SolanaTransactionParams {
-  /** The wire bytes in base64, of a legacy, version 0 or version 1 transaction. */
+  /** The wire bytes of a legacy, version 0 or version 1 transaction, in base64. */
   readonly transaction: string;
   readonly encoding: 'base64';
 }
 
 /**
- * `signTransaction`: fills the wallet's signature slot and leaves the message and the other signatures unchanged.
- * Returns the wire bytes in base64. They are unchanged when the wallet is not a required signer.
+ * Executes `signTransaction`: fills the wallet's signature slot and leaves the message and the other signatures
+ * unchanged. Returns the wire bytes in base64. They are unchanged if the wallet is not a required signer.
  *
  * @throws InvalidSolanaTransactionError
  */
@@ -45,7 +45,7 @@ export function signSolanaTransaction(secret: Uint8Array, params: SolanaTransact
   const publicKey = ed25519PublicKey(secret);
   const slot = transaction.staticKeys.findIndex((key) => equalBytes(key, publicKey));
   if (slot === -1 || slot >= transaction.requiredSignatures) return params.transaction;
-  // The decoded fields are views into the wire bytes, so this changes the transaction.
+  // The decoded fields share memory with the wire bytes, so this also changes the transaction.
   transaction.signatures[slot]?.set(ed25519Sign(transaction.message, secret));
   return bytesToBase64(wire);
 }

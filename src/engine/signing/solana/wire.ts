@@ -9,11 +9,11 @@ import {
 import { InvalidSolanaTransactionError } from '../signing-errors.ts';
 
 /*
- * Decodes the wire format without a client library, because a signer must refuse non-canonical encodings (overlong
+ * Decodes the wire format without a client library, because a signer must reject non-canonical encodings (overlong
  * lengths, trailing bytes) and must sign the message bytes unchanged.
  */
 
-/** A compiled instruction. Indexes refer to the static keys followed by the accounts from lookup tables. */
+/** A compiled instruction. Its indexes refer to the static keys followed by the accounts from lookup tables. */
 export interface CompiledInstruction {
   readonly programIndex: number;
   readonly accountIndexes: Uint8Array;
@@ -43,7 +43,7 @@ export interface SolanaTransaction {
   readonly recentBlockhash: Uint8Array;
   readonly instructions: readonly CompiledInstruction[];
   readonly lookups: readonly AddressTableLookup[];
-  /** Only in version 1: the mask of requested fees and limits, and their values. Empty in other versions. */
+  /** Only in version 1: the bit mask of requested fees and limits, and their values. Empty in other versions. */
   readonly config: Uint8Array;
 }
 
@@ -55,7 +55,7 @@ const MAX_WIRE_BYTES = 1_232;
 const MAX_VERSION_1 = { wireBytes: 4_096, signatures: 12, accounts: 64, instructions: 64 };
 
 /**
- * Decodes a legacy transaction, or one of version 0 or 1. Accepts only the canonical encoding. Source: Solana docs,
+ * Decodes a legacy, version 0 or version 1 transaction. Accepts only the canonical encoding. Source: Solana docs,
  * transaction and message structure; SIMD-0001 lookups; SIMD-0385 version 1.
  *
  * @throws InvalidSolanaTransactionError
@@ -71,7 +71,8 @@ export function decodeSolanaTransaction(wire: Uint8Array): SolanaTransaction {
 }
 
 function readTransaction(wire: Uint8Array): SolanaTransaction {
-  // In versions before 1, the first byte is the number of signatures, and 128 of them do not fit.
+  // In versions before 1, the first byte is the number of signatures. It never equals VERSION_1, because 128 or more
+  // signatures do not fit into a packet.
   const first = wire[0] ?? 0;
   if (first === VERSION_1) return readVersion1(wire);
   if (first > VERSION_1) throw unknownVersion(first & 0x7f);
@@ -115,7 +116,7 @@ function unknownVersion(version: number): InvalidBytesError {
   return new InvalidBytesError(`expected a legacy transaction, or version 0 or 1, got version ${version}`);
 }
 
-// If its top bit is set, the first message byte is the version; otherwise it belongs to the legacy header.
+// If its top bit is set, the first byte of the message is the version. If not, it is part of the legacy header.
 function readVersion(reader: ByteReader, message: Uint8Array): 'legacy' | 0 {
   if (((message[0] ?? 0) & VERSION_BIT) === 0) return 'legacy';
   const version = reader.u8() & 0x7f;
@@ -181,7 +182,10 @@ function readConfigValues(reader: ByteReader, mask: number): Uint8Array {
   return reader.since(start);
 }
 
-/** Returns the priority fee of a version 1 transaction, in lamports. Other versions set it by an instruction. */
+/**
+ * Returns the priority fee of a version 1 transaction, in lamports. Returns 0 for other versions, which set it by an
+ * instruction.
+ */
 export function priorityFeeOf({ config }: Pick<SolanaTransaction, 'config'>): bigint {
   if (config.length === 0) return 0n;
   const reader = createByteReader(config);
@@ -232,8 +236,8 @@ function assertHeader({
   }
 }
 
-// Makes the checks of the runtime: refuses a fee payer or a looked-up account as program, indexes out of range, and
-// empty lookups.
+// Checks what the runtime checks: a fee payer or a looked-up account must not be a program, indexes must be in range,
+// and lookups must not be empty.
 function assertIndexes({ staticKeys, instructions, lookups }: SolanaTransaction): void {
   const total = lookups.reduce((count, lookup) => {
     const loaded = lookup.writableIndexes.length + lookup.readonlyIndexes.length;
@@ -257,7 +261,7 @@ function assertIndexes({ staticKeys, instructions, lookups }: SolanaTransaction)
  * signatures, because the message changes.
  *
  * @param feePayer base58 of 32 bytes.
- * @throws InvalidSolanaTransactionError when the fee payer is already an account of the transaction.
+ * @throws InvalidSolanaTransactionError if the fee payer is already an account of the transaction.
  */
 export function withFeePayer(wire: Uint8Array, feePayer: string): Uint8Array {
   const transaction = decodeSolanaTransaction(wire);
@@ -274,13 +278,13 @@ export function withFeePayer(wire: Uint8Array, feePayer: string): Uint8Array {
 }
 
 /**
- * Fills a signature slot.
+ * Fills a signature slot in a copy of the wire bytes.
  *
  * @param slot the signer's index among the required signers.
  */
 export function withSignature(wire: Uint8Array, slot: number, signature: Uint8Array): Uint8Array {
   const signed = wire.slice();
-  // The decoded fields are views into the wire bytes, so this changes the transaction.
+  // The decoded fields share memory with the wire bytes, so this also changes the transaction.
   decodeSolanaTransaction(signed).signatures[slot]?.set(signature);
   return signed;
 }
@@ -305,7 +309,7 @@ function messageOf(transaction: SolanaTransaction, feePayer: Uint8Array): Uint8A
   );
 }
 
-// Source: SIMD-0385
+// The message of version 1. Source: SIMD-0385
 function messageOfVersion1(transaction: SolanaTransaction, feePayer: Uint8Array): Uint8Array {
   const { requiredSignatures, readonlySigned, readonlyUnsigned, staticKeys } = transaction;
   const { recentBlockhash, instructions, config } = transaction;

@@ -14,12 +14,12 @@ export type ProtobufField =
 const VARINT = 0;
 const LENGTH_DELIMITED = 2;
 
-/** Returns an int64 field with a value from 0 to 2^63 - 1. Returns an empty result for 0, the default. */
+/** Encodes an int64 field with a value from 0 to 2^63 - 1. Returns no bytes for 0, the default. */
 export function int64Field(number: number, value: bigint): Uint8Array {
   return value === 0n ? new Uint8Array() : concatBytes(varint(tag(number, VARINT)), varint(value));
 }
 
-/** Returns a bytes, string or message field. Returns an empty result without bytes, the default. */
+/** Encodes a bytes, string or message field. Returns no bytes for an empty value, the default. */
 export function bytesField(number: number, bytes: Uint8Array): Uint8Array {
   if (bytes.length === 0) return new Uint8Array();
   return concatBytes(varint(tag(number, LENGTH_DELIMITED)), varint(BigInt(bytes.length)), bytes);
@@ -41,13 +41,13 @@ function varint(value: bigint): Uint8Array {
 }
 
 /**
- * No TRON message that is read here has this many fields. Without a limit, a message of 150 KB with 75,000 fields
+ * More fields than any TRON message that is read here has. Without a limit, a message of 150 KB with 75,000 fields
  * would block the event loop.
  */
 const MAX_FIELDS = 64;
 
 /**
- * Returns the fields of a message in order of appearance.
+ * Reads the fields of a message in order of appearance.
  *
  * @throws InvalidBytesError for a message that is malformed or has more than `MAX_FIELDS`.
  */

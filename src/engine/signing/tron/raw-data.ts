@@ -11,7 +11,9 @@ import { decodeField } from '../fields.ts';
 import { InvalidFieldError, InvalidTransactionError } from '../signing-errors.ts';
 import { bytesField, int64Field, type ProtobufField, readProtobuf } from './protobuf.ts';
 
-/** The raw data of a TRON transaction, with the API contract's names. Addresses: `41` + 40 hex digits; amounts: sun. */
+/**
+ * The raw data of a TRON transaction, with the field names of the API. Addresses: `41` + 40 hex digits; amounts: sun.
+ */
 export interface TronRawData {
   readonly contract: readonly TronContract[];
   /** 2 bytes of hex. */
@@ -31,7 +33,10 @@ export interface TronRawData {
 export type TronContract = TronTransfer | TronTrigger;
 
 interface OfAnyContract {
-  /** The permission of the owner that signs. If absent it is 0, the owner's own permission. Not in the API contract. */
+  /**
+   * Selects the owner's permission under which the key signs. 0, the default, is the owner's own permission. The API
+   * has no such field.
+   */
   readonly permission_id?: number | undefined;
 }
 
@@ -54,8 +59,8 @@ export interface TronTrigger extends OfAnyContract {
 }
 
 /**
- * ContractType. The names also follow `type.googleapis.com/protocol.` in the type URL. Only two of the types can be
- * encoded.
+ * TRON's enum ContractType. Each name is also the end of a type URL, after `type.googleapis.com/protocol.`. Only two
+ * of these types can be encoded.
  */
 export const tronContractTypes = {
   AccountCreateContract: 0n,
@@ -104,11 +109,10 @@ const TYPE_URL = 'type.googleapis.com/protocol.';
 const HEX_ADDRESS = /^41[0-9a-fA-F]{40}$/;
 
 /**
- * Encodes a transaction's raw data as canonical protobuf. The result is hashed and signed. Source: TRON protocol,
- * core/Tron.proto
- * `Transaction.raw`.
+ * Encodes a transaction's raw data as canonical protobuf, the bytes that are hashed and signed. Source: TRON
+ * protocol, core/Tron.proto, `Transaction.raw`.
  *
- * @throws InvalidFieldError, InvalidTransactionError under `/raw_data`.
+ * @throws InvalidFieldError, InvalidTransactionError with pointers below `/raw_data`.
  */
 export function encodeTronRawData(rawData: TronRawData): Uint8Array {
   const [contract] = rawData.contract;
@@ -183,10 +187,10 @@ function amount(value: number | undefined, field: string): bigint {
 }
 
 /**
- * Decodes raw data for policies; undefined when the bytes are not a transaction.
+ * Decodes raw data into the form that policies evaluate. Returns undefined if the bytes are not a transaction.
  *
- * @throws InvalidTransactionError for a transaction with another contract type, which the message names, unknown
- * fields or a non-canonical encoding.
+ * @throws InvalidTransactionError for a transaction with another contract type, which the message names, with unknown
+ * fields, or in a non-canonical encoding.
  */
 export function decodeTronRawData(bytes: Uint8Array): TronRawData | undefined {
   const fields = readFields(bytes);
@@ -201,7 +205,7 @@ export function decodeTronRawData(bytes: Uint8Array): TronRawData | undefined {
   throw new InvalidTransactionError('', `expected one TRON transfer or contract call, got ${kindOf(fields)}`);
 }
 
-/** Describes a transaction that rules cannot read by the types of its contracts. */
+/** Describes a transaction that rules cannot read, by the types of its contracts. */
 function kindOf(fields: readonly ProtobufField[]): string {
   const contracts = fields.flatMap((field) => (field.number === 11 && 'bytes' in field ? [field.bytes] : []));
   const names = [...new Set(contracts.map((bytes) => typeOf(readFields(bytes) ?? [])))];
@@ -274,8 +278,8 @@ function toContract(bytes: Uint8Array): TronContract {
   throw new InvalidBytesError('expected a transfer or a contract call');
 }
 
-// Drops repeated and unknown fields. `decodeTronRawData` detects them, because encoding the result again gives other
-// bytes.
+// Drops repeated and unknown fields. `decodeTronRawData` detects them, because re-encoding the result then yields
+// other bytes.
 function indexFields(fields: readonly ProtobufField[]) {
   const byNumber = new Map(fields.map((field) => [field.number, field]));
   return {

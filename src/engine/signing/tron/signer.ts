@@ -9,7 +9,10 @@ import { encodeTronRawData, type TronRawData } from './raw-data.ts';
 const MAINNET = Uint8Array.of(0x41);
 const base58check = createBase58check(sha256);
 
-/** TRON accounts: base58check(0x41 || keccak256(X || Y)[12..32]). Source: TRON protocol, account model. */
+/**
+ * Signs for TRON accounts, whose address is base58check(0x41 || keccak256(X || Y)[12..32]). Source: TRON protocol,
+ * account model.
+ */
 export const tronSigner: ChainSigner = {
   walletKeys(secret) {
     return {
@@ -17,11 +20,11 @@ export const tronSigner: ChainSigner = {
       publicKey: bytesToHex(compressedKey(secret)),
     };
   },
-  // NOTE: 64 bytes, r || s, as published clients verify it. TRON transactions append the recovery byte.
+  // NOTE: returns 64 bytes, r || s, as published clients verify it. TRON transactions append the recovery byte.
   signPayload: signDigestCompact,
 };
 
-/** 0x41 || account, the 21-byte address in the wire format. */
+/** Returns 0x41 || account, the 21-byte address in the wire format. */
 export function tronAccount(secret: Uint8Array): Uint8Array {
   return concatBytes(MAINNET, evmAccount(secret));
 }
@@ -32,8 +35,8 @@ export function tronAddressText(account: Uint8Array): string {
 }
 
 /**
- * `tron_signTransaction`: returns raw data || signature (r || s || v, v 27/28) as hex without 0x. The transaction id
- * is sha256(raw data).
+ * Executes `tron_signTransaction`: returns raw data || signature (r || s || v, v 27/28) as hex without 0x. The
+ * transaction id is sha256(raw data).
  *
  * CHOICE: the contract's owner may be a different account that has granted the wallet's key a permission. Nodes check
  * this.

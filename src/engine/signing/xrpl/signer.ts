@@ -12,7 +12,8 @@ import {
 } from './transaction.ts';
 
 /**
- * XRP Ledger accounts. `raw_sign` takes the SHA-512Half digest and returns r || s. Source: XRPL docs, address encoding.
+ * Signs for XRP Ledger accounts. The payload is the SHA-512Half digest, the signature r || s. Source: XRPL docs,
+ * address encoding.
  */
 export const xrplSigner: ChainSigner = {
   walletKeys(secret) {
@@ -22,7 +23,7 @@ export const xrplSigner: ChainSigner = {
   signPayload: signDigestCompact,
 };
 
-/** base58xrp(0x00 || hash160(key) || sha256(sha256(body))[0..4]) */
+/** Returns base58xrp(0x00 || hash160(key) || sha256(sha256(body))[0..4]). */
 export function xrplAddress(publicKey: Uint8Array): string {
   const body = concatBytes(Uint8Array.of(0x00), hash160(publicKey));
   return base58xrp.encode(concatBytes(body, sha256(sha256(body)).subarray(0, 4)));
@@ -41,8 +42,8 @@ export interface XrplSignedTransaction {
 }
 
 /**
- * `xrpl_signTransaction`: single-signs the transaction with the wallet's key as `SigningPubKey`. The account must be
- * the wallet, and the transaction must not contain a signature yet.
+ * Executes `xrpl_signTransaction`: signs as the only signer, with the wallet's key as `SigningPubKey`. The account
+ * must be the wallet, and the transaction must not contain a signature yet.
  *
  * @throws InvalidTransactionError
  */

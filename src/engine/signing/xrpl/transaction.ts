@@ -2,9 +2,9 @@ import { DEFAULT_DEFINITIONS, decode, encode } from 'ripple-binary-codec';
 import { bytesToHex, concatBytes, hexToBytes } from '../../crypto/encoding.ts';
 import { InvalidTransactionError } from '../signing-errors.ts';
 
-// The limits of what is passed to the codec. It copies all remaining bytes at each read, and decodes nested objects
+// Limits on what is passed to the codec. The codec copies all remaining bytes at each read, and decodes nested objects
 // again at every level: 33 kilobytes of memos take a tenth of a second, and eight kilobytes of nested objects take
-// minutes. So the codec only gets the plain fields of one object at a time.
+// minutes. So the codec gets only the plain fields of one object at a time.
 //
 // The largest real transaction is a Batch of eight transactions with eight signers that are lists of 32 keys each: 35
 // kilobytes and 1,500 fields. rippled nests at most ten deep. A payment has at most six paths of eight steps.
@@ -12,7 +12,7 @@ const MAX_BYTES = 40 * 1024;
 const MAX_DEPTH = 10;
 const MAX_FIELDS = 1_600;
 const MAX_STEPS = 100;
-/** The maximum number of signers of a list. Source: XRPL docs, SignerListSet. */
+/** The maximum number of signers in a SignerList. Source: XRPL docs, SignerListSet. */
 const MAX_SIGNERS = 32;
 
 type Definition = ReturnType<typeof DEFAULT_DEFINITIONS.field.fromString>;
@@ -41,7 +41,7 @@ interface PlacedField {
   readonly end: number;
 }
 
-/** A transaction and the bytes that it was read from. */
+/** A transaction and the fields from which it was read. */
 export interface ReadXrplTransaction {
   readonly transaction: XrplTransaction;
   readonly bytes: Uint8Array;
@@ -49,7 +49,7 @@ export interface ReadXrplTransaction {
   readonly fields: readonly PlacedField[];
 }
 
-/** The progress of reading a transaction, for its limits. */
+/** The progress of reading a transaction, which is compared with the limits. */
 interface Progress {
   fields: number;
   depth: number;
@@ -67,8 +67,8 @@ const END_OF_ARRAY = 0xf1;
  * Reads the fields of an object, up to the end of the bytes or, within another field, up to its end mark. Source:
  * XRPL docs, serialization format.
  *
- * INVARIANT: fields that are not in the order of the definitions are refused, and so are values in another form than
- * the codec's. Policies see what every reader of the bytes sees.
+ * INVARIANT: rejects fields that are not in the order of the definitions, and values in another form than the
+ * codec's. So policies see what every reader of the bytes sees.
  */
 function readObject(cursor: Cursor, bytes: Uint8Array, progress: Progress, isInner: boolean): ReadObject {
   const fields: PlacedField[] = [];
@@ -98,7 +98,7 @@ function readObject(cursor: Cursor, bytes: Uint8Array, progress: Progress, isInn
   return { json: { ...readPlain(plain), ...nested }, fields };
 }
 
-/** Returns an object within a field or an array, without its header. */
+/** Reads an object within a field or an array. Its header has already been read. */
 function readNested(cursor: Cursor, bytes: Uint8Array, progress: Progress): Record<string, unknown> {
   enter(progress);
   const { json } = readObject(cursor, bytes, progress, true);
@@ -124,7 +124,7 @@ function enter(progress: Progress): void {
   if (progress.depth > MAX_DEPTH) throw tooLarge(`${MAX_DEPTH} nested objects and arrays`, progress.depth);
 }
 
-/** Decodes fields that contain no other fields, with the codec. */
+/** Decodes fields without nested fields by means of the codec. */
 function readPlain(fields: readonly Uint8Array[]): Record<string, unknown> {
   if (fields.length === 0) return {};
   const hex = bytesToHex(concatBytes(...fields)).toUpperCase();
@@ -208,8 +208,7 @@ const HEX = /^(?:[0-9A-F]{2})+$/;
 /**
  * Reads a serialized transaction from hex, with or without the signing prefix.
  *
- * @throws InvalidTransactionError for a transaction that is too large, or that does not encode to the same bytes
- * again.
+ * @throws InvalidTransactionError for a transaction that is too large, or that would be encoded to other bytes.
  */
 export function readXrplTransaction(hex: string): ReadXrplTransaction {
   const upper = hex.toUpperCase();
@@ -229,15 +228,15 @@ export function readXrplTransaction(hex: string): ReadXrplTransaction {
   throw new InvalidTransactionError('/transaction', 'expected one transaction in canonical serialization');
 }
 
-/** Returns the transaction alone, as `readXrplTransaction` returns it. */
+/** Returns only the transaction that `readXrplTransaction` reads. */
 export function decodeXrplTransaction(hex: string): XrplTransaction {
   return readXrplTransaction(hex).transaction;
 }
 
-/** Values for fields of a transaction, in the codec's format. */
+/** Values to set in a transaction, in the codec's format, by field name. */
 type SetFields = Readonly<Record<string, string>>;
 
-/** Returns the bytes to sign with these fields set, including the prefix, as upper-case hex. */
+/** Returns the bytes to sign, as upper-case hex: the prefix and the transaction with these fields set. */
 export function serializeForSigning(read: ReadXrplTransaction, set: SetFields): string {
   return SIGNING_PREFIX + serialize(read, set, ({ definition }) => definition.isSigningField);
 }
@@ -268,7 +267,7 @@ function serialize(
     .join('');
 }
 
-/** Returns a transaction from JSON, as upper-case hex. */
+/** Encodes a transaction from JSON as upper-case hex. */
 export function encodeXrplTransaction(transaction: XrplTransaction): string {
   return encode({ ...transaction });
 }
