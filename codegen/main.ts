@@ -15,7 +15,7 @@ import { POLICY_FIELDS_PATH, renderPolicyFields } from './emit-policy-fields.ts'
 import { generateContract } from './generate.ts';
 import { findDrift, writeOutput } from './output.ts';
 import { PAGES_PATH, renderPages } from './pages/render-pages.ts';
-import { renderSettings, SETTINGS_PATH } from './render-settings.ts';
+import { CONFIG_SCHEMA_PATH, renderConfigSchema, renderSettings, SETTINGS_PATH } from './render-settings.ts';
 import { scaffoldHandlers } from './scaffold-handler.ts';
 
 const HELP = `usage: npm run generate [-- options]
@@ -23,7 +23,8 @@ const HELP = `usage: npm run generate [-- options]
 Reads the contracts in openapi/ and generates the bundled documents, types, operation tables, registries,
 validators, and a stub for each operation without a handler.
 Also writes the index of CHOICE comments, docs/decisions/choices.md, the page of divergences,
-docs/divergences.md, the page of settings, docs/reference/settings.md, the fields of policies,
+docs/divergences.md, the page of settings, docs/reference/settings.md, the schema of custos.config.json,
+openapi/config.schema.json, the fields of policies,
 src/sandbox/generated/policy-fields.ts, and the pages at /docs, src/generated/pages.ts.
 
   --check        write nothing; fail when a generated file is out of date
@@ -120,6 +121,7 @@ async function main(): Promise<number> {
     if (runFile(options, DIVERGENCES_PATH, renderDivergences(divergences))) stale += 1;
     if (runFile(options, DIVERGENCES_MODULE_PATH, renderDivergencesModule(divergences))) stale += 1;
     if (runFile(options, SETTINGS_PATH, renderSettings())) stale += 1;
+    if (runFile(options, CONFIG_SCHEMA_PATH, renderConfigSchema(ROOT))) stale += 1;
     if (runFile(options, POLICY_FIELDS_PATH, renderPolicyFields(ROOT))) stale += 1;
     if (runFile(options, PAGES_PATH, await renderPages(ROOT))) stale += 1;
     if (stale > 0) console.error('run `npm run generate` and commit the changes');

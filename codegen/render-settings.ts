@@ -1,7 +1,11 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileSettings, listSections, namedSections } from '../src/config/config-file.ts';
 import { type Command, type Setting, variableHelp, withoutValue } from '../src/config/setting.ts';
 import { settingGroups, variableNames } from '../src/config/settings.ts';
 
 export const SETTINGS_PATH = 'docs/reference/settings.md';
+export const CONFIG_SCHEMA_PATH = 'openapi/config.schema.json';
 
 /** Renders the page of all settings as Markdown. */
 export function renderSettings(): string {
@@ -51,4 +55,131 @@ function withoutOf(setting: Setting, commands: readonly Command[]): string {
 
 function code(text: string): string {
   return `\`${text}\``;
+}
+
+type Schema = Readonly<Record<string, unknown>>;
+
+interface Document {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+  readonly components: { readonly schemas: Readonly<Record<string, Schema>> };
+}
+
+interface Operation {
+  readonly operationId: string;
+  readonly requestBody?: { readonly content: Readonly<Record<string, { readonly schema: Schema }>> };
+}
+
+/** The members that a resource gets from its name in the file, so that they need not be given. */
+const fromName = new Set(['name', 'linked_accounts']);
+
+/** Renders the JSON Schema of `custos.config.json`, by which editors complete and check the file. */
+export function renderConfigSchema(root: string): string {
+  const read = (name: string): Document =>
+    JSON.parse(readFileSync(join(root, 'openapi', `${name}.json`), 'utf8')) as Document;
+  const [api, control] = [read('openapi'), read('control-plane')];
+  const definitions: Record<string, Schema> = { reference };
+  const named = Object.entries(namedSections).map(([section, operation]) => {
+    const body = bodyOf(api, operation, definitions);
+    const required = ((body.required ?? []) as string[]).filter((name) => !fromName.has(name));
+    const description = `By name, the body of \`${operation}\`.`;
+    const names = { pattern: '^[A-Za-z0-9_-]{1,50}$' };
+    return [
+      section,
+      {
+        type: 'object',
+        description,
+        propertyNames: names,
+        additionalProperties: { ...body, required },
+      },
+    ] as const;
+  });
+  const lists = Object.entries(listSections).map(([section, operation]) => {
+    const description = `Each is the body of \`${operation}\`.`;
+    return [section, { type: 'array', description, items: bodyOf(control, operation, definitions) }] as const;
+  });
+  const settings = Object.entries(fileSettings).map(([key, setting]) => [key, schemaOf(setting)] as const);
+  const schema = {
+    $schema: 'http://json-schema.org/draft-07/schema#',
+    title: 'custos.config.json',
+    description: 'Settings of a sandbox, and what it has when it starts.',
+    type: 'object',
+    additionalProperties: false,
+    properties: {
+      $schema: { type: 'string' },
+      ...Object.fromEntries([...settings, ...named, ...lists]),
+    },
+    definitions,
+  };
+  return `${JSON.stringify(schema, undefined, 2)}\n`;
+}
+
+/** A reference to another resource of the file, instead of an id or a key. */
+const reference: Schema = {
+  type: 'string',
+  description:
+    'Another resource of the file or of the seed data, or a seeded key: `$wallets.shop`, `$keys.alice`.',
+  pattern: '^\\$(users|keyQuorums|policies|wallets|webhookEndpoints|keys)\\.[A-Za-z0-9_ -]{1,50}$',
+};
+
+function schemaOf(setting: Setting): Schema {
+  const { flag = '', list, help } = setting;
+  const [, value] = /<(.+)>/.exec(flag) ?? [];
+  const without = withoutValue(setting, 'sandbox');
+  const description = without === undefined ? help : `${help} (${without})`;
+  if (value === undefined) return { type: 'boolean', description };
+  if (list !== undefined) return { type: 'array', items: { type: 'string' }, description };
+  if (value === 'on|off') return { enum: value.split('|'), description };
+  return { type: ['number', 'ms', 'count'].includes(value) ? 'integer' : ['string', 'integer'], description };
+}
+
+function bodyOf(document: Document, operationId: string, definitions: Record<string, Schema>): Schema {
+  const operation = Object.values(document.paths)
+    .flatMap((methods) => Object.values(methods))
+    .find((each) => each.operationId === operationId)!;
+  const copy = (schema: Schema): Schema => copied(schema, document, definitions);
+  const body = operation.requestBody!.content['application/json']!.schema;
+  return copy(followed(body, document));
+}
+
+function followed(schema: Schema, { components }: Document): Schema {
+  const { $ref } = schema;
+  return typeof $ref === 'string' ? components.schemas[$ref.split('/').at(-1)!]! : schema;
+}
+
+/** Copies a schema of OpenAPI into the file. A text with a format may also be a reference. */
+function copied(schema: Schema, document: Document, definitions: Record<string, Schema>): Schema {
+  if (typeof schema.$ref === 'string') {
+    const name = schema.$ref.split('/').at(-1)!;
+    if (definitions[name] === undefined) {
+      definitions[name] = {};
+      definitions[name] = copied(document.components.schemas[name]!, document, definitions);
+    }
+    return { $ref: `#/definitions/${name}` };
+  }
+  const entries = Object.entries(schema).filter(
+    ([key]) => !key.startsWith('x-') && !['discriminator', 'example', 'examples', 'format'].includes(key),
+  );
+  const copy = (value: unknown): unknown => {
+    if (Array.isArray(value)) return value.map(copy);
+    return typeof value === 'object' && value !== null
+      ? copied(value as Schema, document, definitions)
+      : value;
+  };
+  const plain = Object.fromEntries(
+    entries.map(([key, value]) => [
+      key,
+      key === 'properties'
+        ? Object.fromEntries(Object.entries(value as object).map(([name, each]) => [name, copy(each)]))
+        : key === 'enum' || key === 'const' || key === 'default'
+          ? value
+          : copy(value),
+    ]),
+  );
+  const isIdentifier = schema.type === 'string' && (schema.pattern ?? schema['x-format']) !== undefined;
+  if (!isIdentifier) return plain;
+  const { description, ...rest } = plain;
+  return {
+    ...(description === undefined ? {} : { description }),
+    anyOf: [rest, { $ref: '#/definitions/reference' }],
+  };
 }

@@ -1,8 +1,9 @@
 import { Command } from 'commander';
 import { readSandboxConfig, type SandboxFlags } from '../config/config.ts';
 import { removeStaleReadyFile } from './serve-until-stopped.ts';
-import { addSettingOptions } from './setting-options.ts';
+import { addSettingOptions, configFileOf, givenFlags } from './setting-options.ts';
 import { announce } from './shell/announce.ts';
+import { watchFile } from './watch-config.ts';
 
 const examples = `
 Examples:
@@ -17,6 +18,9 @@ Examples:
         the same times as well: every run is the same to the byte
   $ custos sandbox --rpc eip155:31337=http://127.0.0.1:8545
         a local anvil node for this chain
+  $ custos sandbox --config shop.json
+        settings, users, wallets and faults of a file, applied again when it
+        changes; without the option, of custos.config.json in this folder
   $ custos sandbox --prefix acme
         for clients that send acme-app-id
 
@@ -29,8 +33,9 @@ export function sandboxCommand(): Command {
   const command = new Command('sandbox').description('run a complete local server for development and tests');
   return addSettingOptions(command, 'sandbox')
     .addHelpText('after', examples)
-    .action(async (flags: SandboxFlags) => {
-      const config = readSandboxConfig(flags);
+    .action(async (flags: SandboxFlags, command: Command) => {
+      const given = givenFlags(flags, command);
+      const config = readSandboxConfig(given, 'sandbox', configFileOf(given));
       if (config.readyFile !== undefined) removeStaleReadyFile(config.readyFile);
       const [{ startSandbox }, { serveUntilStopped }] = await Promise.all([
         import('../compose/sandbox.ts'),
@@ -38,9 +43,11 @@ export function sandboxCommand(): Command {
       ]);
       const sandbox = await startSandbox(config);
       const withdraw = announce(sandbox, config);
+      const stopWatching = watchFile(config, given, sandbox);
       try {
         await serveUntilStopped(sandbox, config);
       } finally {
+        stopWatching();
         withdraw();
       }
     });

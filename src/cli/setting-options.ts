@@ -1,11 +1,12 @@
 import { type Command, Option } from 'commander';
+import { type ConfigFile, findConfigFile, readConfigFile } from '../config/config-file.ts';
 import {
   type Setting,
   type Command as SettingCommand,
   variableHelp,
   withoutValue,
 } from '../config/setting.ts';
-import { allSettings, variableNames } from '../config/settings.ts';
+import { allSettings, type SettingFlags, variableNames } from '../config/settings.ts';
 import { collect } from './sandbox-options.ts';
 
 const WIDTH = 80;
@@ -54,4 +55,21 @@ function wrapped(text: string, indent: number): string[] {
     else lines.push(`${' '.repeat(indent)}${word}`);
   }
   return lines;
+}
+
+/** The options that were given, without those that commander fills in for `--no-` options. */
+export function givenFlags(flags: SettingFlags, command: Command): SettingFlags {
+  return Object.fromEntries(
+    Object.entries(flags).filter(([name]) => command.getOptionValueSource(name) !== 'default'),
+  );
+}
+
+/**
+ * Reads the file of `--config`, or the one in the current folder.
+ *
+ * @throws ConfigError
+ */
+export function configFileOf({ config }: SettingFlags): ConfigFile | undefined {
+  const path = findConfigFile(config);
+  return path === undefined ? undefined : readConfigFile(path);
 }

@@ -41,6 +41,7 @@ import type { RpcEndpoint } from '../server/rpc/rpc-server.ts';
 import { inUnitOf, type OpenUnit } from '../server/unit-of-work.ts';
 import { createResponseCheck, describeFault } from '../server/validation-issues.ts';
 import type { Database } from '../storage/open-database.ts';
+import { type DeclaredWorld, declaredWorld } from './declared-world.ts';
 import type { RequestGate } from './request-gate.ts';
 import type { EventLog } from './sandbox-memory.ts';
 
@@ -151,7 +152,7 @@ const ungated: ReadonlySet<string> = new Set<OperationId>([
  */
 export async function controlPlane(
   options: ControlPlaneOptions,
-): Promise<{ readonly mount: Mount; readonly rpc: RpcEndpoint }> {
+): Promise<{ readonly mount: Mount; readonly rpc: RpcEndpoint; readonly declared: DeclaredWorld }> {
   const { services, clock, chains, fiat, cards, database, apps, reset, jobs, appId, eventLog } = options;
   // It works like the unit of work of a request, so the same callbacks run after its commit.
   const change: ControlContext['change'] = inUnitOf(options.openUnit);
@@ -257,7 +258,14 @@ export async function controlPlane(
       }
     },
   };
-  return { mount: { path: /^\/_sandbox\//, handle }, rpc };
+  const declared = declaredWorld(context, {
+    stopping: options.stopping,
+    async readBalance(caip2, address, token) {
+      const [held = 0n] = (await services.chains.find(caip2)?.balances(address, [token])) ?? [];
+      return held ?? 0n;
+    },
+  });
+  return { mount: { path: /^\/_sandbox\//, handle }, rpc, declared };
 }
 
 function readDocument(brand: Pick<Brand, 'writeText'> | undefined): object {

@@ -89,3 +89,12 @@ export function requireOwnHostFirst(
     await authenticate(state);
   };
 }
+
+/**
+ * CHOICE: a sandbox that other machines can reach requires a token for its control plane, because in a container each
+ * caller is another machine. The token is random unless it is given, even with a seed, like the app secret.
+ */
+export function withControlToken(config: SandboxConfig): SandboxConfig {
+  if (config.controlToken !== undefined || isLoopbackHost(config.host)) return config;
+  return { ...config, controlToken: Buffer.from(systemEntropy.bytes(24)).toString('base64url') };
+}

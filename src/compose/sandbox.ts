@@ -7,6 +7,7 @@ import { requireMasterKey } from '../admin/open-key-store.ts';
 import { operatorContext } from '../admin/operator-context.ts';
 import { policyAnalysis } from '../admin/policy-analysis.ts';
 import { readSandboxConfig, type SandboxConfig } from '../config/config.ts';
+import type { ConfigFile } from '../config/config-file.ts';
 import { packageVersion } from '../config/package-root.ts';
 import { createAppDirectory } from '../domain/access/apps/app.ts';
 import { sealStoredTestCodes } from '../domain/access/apps/test-account-codes.ts';
@@ -44,6 +45,7 @@ import { createResponseCheck } from '../server/validation-issues.ts';
 import { type Database, openDatabase } from '../storage/open-database.ts';
 import { restoredSandbox } from './backups.ts';
 import { controlPlane } from './control-plane.ts';
+import type { WorldChange } from './declared-world.ts';
 import { readFundedWallets } from './funds.ts';
 import { releaseOwnClaims, startBesideRequests } from './jobs.ts';
 import { listen } from './listen.ts';
@@ -53,6 +55,7 @@ import {
   type RunningSandbox,
   rateLimitOf,
   requireOwnHostFirst,
+  withControlToken,
 } from './local-server.ts';
 import { documentedErrors } from './measure-coverage.ts';
 import { countFailures, metricsFor, watchServer } from './monitoring.ts';
@@ -63,7 +66,7 @@ import { openEventLog, openMemory, type SandboxMemory } from './sandbox-memory.t
 import { makeSandboxPorts } from './sandbox-ports.ts';
 import { ensureSeeds } from './seeds.ts';
 import { namedSnapshots, snapshotOf } from './snapshots.ts';
-import { adopt, wholeState } from './whole-state.ts';
+import { adopt, keepFile, wholeState } from './whole-state.ts';
 
 /** The interface of a sandbox for code in the same process. */
 export interface Sandbox extends RunningSandbox {
@@ -77,6 +80,8 @@ export interface Sandbox extends RunningSandbox {
   readonly database: Database;
   /** Returns to the state after the start, like `POST /_sandbox/reset`. */
   reset(): Promise<void>;
+  /** Applies a changed file, to which the next reset returns. */
+  applyFile(file: ConfigFile): Promise<WorldChange>;
   readonly snapshots: ControllableSnapshots;
   /**
    * Runs everything that is due at the current time of the clock, and waits for the responses of webhook endpoints.
@@ -137,15 +142,6 @@ function tickingFor(clock: AdjustableClock): (method: string | undefined) => num
     if (clock.isFrozen && method !== 'GET' && method !== 'HEAD') clock.advance(1);
     return clock.now();
   };
-}
-
-/**
- * CHOICE: a sandbox that other machines can reach requires a token for its control plane, because in a container each
- * caller is another machine. The token is random unless it is given, even with a seed, like the app secret.
- */
-function withControlToken(config: SandboxConfig): SandboxConfig {
-  if (config.controlToken !== undefined || isLoopbackHost(config.host)) return config;
-  return { ...config, controlToken: Buffer.from(systemEntropy.bytes(24)).toString('base64url') };
 }
 
 interface Outside {
@@ -275,7 +271,8 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
     const snapshots = namedSnapshots({ store, whole, appId: memory.appId });
     let rpcPort: { readonly url: string; close(): Promise<void> } | undefined;
     const rpcUrl = (): string => rpcPort?.url ?? `${baseUrl()}/_sandbox/rpc`;
-    const { mount, rpc } = await controlPlane({
+    const file = keepFile(config.file, { whole, isLoaded: snapshot !== undefined });
+    const { mount, rpc, declared } = await controlPlane({
       ...http,
       ...{
         config,
@@ -287,7 +284,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
         database,
         openUnit,
         apps,
-        reset: whole.reset,
+        reset: file.reset,
         snapshots,
         gate,
         jobs,
@@ -331,7 +328,10 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
         analysis: policyAnalysis({ services, database }),
         context: operatorContext({ database, openUnit, services }),
       }),
-      checkReady: async () => void (await database.orm.em.fork().execute('select 1')),
+      checkReady: async () => {
+        file.requireSetUp();
+        await database.orm.em.fork().execute('select 1');
+      },
       mounts: [mount],
       findPage: sandboxPages({
         ...{ config, inspectorFolder: outside.inspectorFolder, caPem: certificate.ca, log },
@@ -340,7 +340,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
     });
     own.listensAt(listening.baseUrl);
     listensAt(config.publicUrls[0] ?? listening.baseUrl);
-    return {
+    const running: Sandbox = {
       ...listening,
       appId: memory.appId,
       appSecret: memory.appSecret,
@@ -356,7 +356,8 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
       fiat,
       cards,
       database,
-      reset: whole.reset,
+      reset: file.reset,
+      applyFile: file.apply,
       snapshots,
       settle: () => jobs.finish(),
       async close() {
@@ -371,6 +372,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
         kept.release();
       },
     };
+    return await file.setUp(declared, running);
   } catch (error) {
     await jobs.stop();
     made.keyStore.close();

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import type { AdjustableClock } from '../adapters/runtime.ts';
+import { ConfigError } from '../config/config.ts';
+import type { ConfigFile } from '../config/config-file.ts';
 import type { StoredAppDirectory } from '../domain/access/apps/app.ts';
 import type { StoredAuditTrail } from '../domain/base/audit/audit-log.ts';
 import { newestSequence } from '../domain/base/events/events.ts';
@@ -13,6 +15,7 @@ import { chainStoreSteps } from '../sandbox/simulated/chains/store-schema.ts';
 import type { SchemaVersions, Snapshot, SnapshotState } from '../sandbox/snapshot-file.ts';
 import { migrations } from '../storage/migrations/migrations.ts';
 import { type Database, resetDatabase } from '../storage/open-database.ts';
+import type { DeclaredWorld, WorldChange } from './declared-world.ts';
 import { beginLoading, endLoading } from './load-into-folder.ts';
 import type { RequestGate } from './request-gate.ts';
 import type { SandboxEntropy } from './sandbox-entropy.ts';
@@ -55,6 +58,10 @@ export interface WholeState {
   load(snapshot: Snapshot, file: string | undefined): Promise<void>;
   /** Returns to the state after the start. */
   reset(): Promise<void>;
+  /** Makes the present state the one to which a reset returns. */
+  keepStart(): Promise<void>;
+  /** The next reset creates the seeds anew, and nothing else. */
+  forgetStart(): void;
 }
 
 /** The number of schema steps in this version. */
@@ -102,6 +109,12 @@ export async function wholeState(parts: StatefulParts, first: boolean): Promise<
         if (pristine !== undefined) keepKey(parts, pristine);
         pristine ??= await capture(parts);
       }),
+    async keepStart() {
+      pristine = await gate.whileHeld(() => jobs.whilePaused(() => capture(parts), { mustForget: false }));
+    },
+    forgetStart() {
+      pristine = undefined;
+    },
   };
 }
 
@@ -200,4 +213,65 @@ async function plantAnew(parts: StatefulParts, start: SnapshotState['entropy']):
   cards.setUp(true);
   randomness.goTo(start);
   await plantSeeds(parts.seeds);
+}
+
+/** Keeps the state of a sandbox in step with its file. */
+export interface FileKeeper {
+  /**
+   * Creates what the file declares, after the start. Returns the sandbox.
+   *
+   * @throws ConfigError that lists every fault, after the sandbox was closed.
+   */
+  setUp<S extends { close(): Promise<void> }>(declared: DeclaredWorld, sandbox: S): Promise<S>;
+  /** @throws Error before the set-up has ended. */
+  requireSetUp(): void;
+  /** Applies a changed file. */
+  apply(file: ConfigFile): Promise<WorldChange>;
+  /** Returns to the state after the start, with what the file declares. */
+  reset(): Promise<void>;
+}
+
+export function keepFile(
+  first: ConfigFile | undefined,
+  {
+    whole,
+    isLoaded,
+  }: {
+    readonly whole: Pick<WholeState, 'reset' | 'keepStart' | 'forgetStart'>;
+    /** Whether the sandbox was started with a snapshot, which has more than the seeds. */
+    readonly isLoaded: boolean;
+  },
+): FileKeeper {
+  let file = first;
+  let declared: DeclaredWorld | undefined;
+  let isSetUp = first === undefined;
+  const apply = async (): Promise<readonly string[]> => {
+    if (file === undefined || declared === undefined) return [];
+    const { applied, faults } = await declared.apply(file);
+    if (applied.some((text) => !text.startsWith('/faults/'))) await whole.keepStart();
+    return faults;
+  };
+  return {
+    async setUp(given, sandbox) {
+      declared = given;
+      const faults = await apply();
+      isSetUp = faults.length === 0;
+      if (isSetUp) return sandbox;
+      await sandbox.close();
+      throw new ConfigError(`${file?.name} cannot be used:`, faults);
+    },
+    requireSetUp() {
+      if (!isSetUp) throw new Error('the resources of the configuration file are being created');
+    },
+    async apply(changed) {
+      file = changed;
+      const change = await declared!.apply(changed);
+      if (!isLoaded) whole.forgetStart();
+      return change;
+    },
+    async reset() {
+      await whole.reset();
+      await apply();
+    },
+  };
 }

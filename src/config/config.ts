@@ -2,6 +2,7 @@ import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import * as chains from './chains.ts';
 import * as check from './checks.ts';
+import type { ConfigFile } from './config-file.ts';
 import { bridgeSettings } from './fiat.ts';
 import { type Command, type Reader, readerOf } from './setting.ts';
 import {
@@ -122,12 +123,19 @@ function contractSettings<C extends 'serve' | 'sandbox' | 'exec' | 'mock'>(
 }
 
 /**
- * Reads the settings of a sandbox from the command line.
+ * Reads the settings of a sandbox from the command line, and from a file where the command line does not give them.
  *
  * @throws ConfigError that lists every fault.
  */
-export function readSandboxConfig(flags: SandboxFlags, command: 'sandbox' | 'exec' | 'mock' = 'sandbox') {
-  const reader = readerOf(settings, command, { flags });
+export function readSandboxConfig(
+  given: SandboxFlags,
+  command: 'sandbox' | 'exec' | 'mock' = 'sandbox',
+  file?: ConfigFile | undefined,
+) {
+  const flags = { ...file?.settings, ...given };
+  const isOfFile = (key: string): boolean => !Object.hasOwn(given, key) && Object.hasOwn(flags, key);
+  const nameIn = (key: string): string | undefined => (isOfFile(key) ? `${file?.name}: /${key}` : undefined);
+  const reader = readerOf(settings, command, { flags, nameIn });
   const { faults, value } = reader;
   const rpc = value('rpc');
   const forks = value('fork');
@@ -185,10 +193,12 @@ export function readSandboxConfig(flags: SandboxFlags, command: 'sandbox' | 'exe
     preparedKeys: value('preparedKeys'),
     quiet: flags.quiet ?? false,
     json: flags.json ?? false,
+    /** The file that declares settings and resources, if there is one. */
+    file,
   };
   if (config.appId !== undefined && !/^[A-Za-z0-9_-]{1,64}$/.test(config.appId)) {
     faults.push(
-      '--app-id: expected 1 to 64 letters, digits, `-` or `_`, as it is the user name of HTTP Basic authentication',
+      `${reader.name('appId')}: expected 1 to 64 letters, digits, \`-\` or \`_\`, as it is the user name of HTTP Basic authentication`,
     );
   }
   throwIfAny(faults, 'invalid options:');

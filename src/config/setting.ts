@@ -70,13 +70,22 @@ export interface Reader<Table, C extends Command> {
 export function readerOf<Table extends Readonly<Record<keyof Table, Setting>>, C extends Command>(
   table: Table,
   command: C,
-  { env, flags = {} }: { readonly env?: Environment; readonly flags?: object },
+  {
+    env,
+    flags = {},
+    nameIn,
+  }: {
+    readonly env?: Environment;
+    readonly flags?: object;
+    /** Returns the place of a setting that a file gives. */
+    readonly nameIn?: ((key: string) => string | undefined) | undefined;
+  },
 ): Reader<Table, C> {
   const faults: Faults = [];
   const readsVariable = ({ of = [] }: Setting): boolean => env !== undefined && of.includes(command);
   const name = (key: keyof Table): string => {
     const { variable = '', flag = '' } = table[key] as Setting;
-    return readsVariable(table[key]) ? variable : flag.split(' ')[0]!;
+    return nameIn?.(String(key)) ?? (readsVariable(table[key]) ? variable : flag.split(' ')[0]!);
   };
   const read = (key: keyof Table): unknown => {
     const setting: Setting = table[key];

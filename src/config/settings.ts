@@ -163,13 +163,8 @@ const chainSettings = {
     read: check.encryptedUrl,
   },
   merklApiKey: {
-    ...{
-      variable: 'CUSTOS_MERKL_API_KEY',
-      of: serve,
-      absent: 'none',
-      secret: true,
-      read: check.secretText(1),
-    },
+    ...{ variable: 'CUSTOS_MERKL_API_KEY', of: serve, absent: 'none' },
+    ...{ secret: true, read: check.secretText(1) },
     help: 'a key that raises the rate limit of the API of rewards',
   },
 } as const satisfies Record<string, Setting>;
@@ -247,6 +242,11 @@ const telemetry = {
 } as const satisfies Record<string, Setting>;
 
 const sandboxSettings = {
+  config: {
+    ...{ flag: '--config <file|off>', on: sandbox },
+    absent: 'custos.config.json, if the current folder has one',
+    help: 'read settings, users, wallets, policies, balances, webhook endpoints and faults from this file',
+  },
   appId: { flag: '--app-id <id>', on: sandbox, help: 'id of the app', absent: 'a fixed id' },
   appSecret: {
     ...{ flag: '--app-secret <secret>', on: sandbox, secret: true, help: 'secret of the app' },

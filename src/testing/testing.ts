@@ -1,5 +1,7 @@
 import { fetch as fetchWith } from 'undici';
 import { startSandbox as compose } from '../compose/sandbox.ts';
+import { readSandboxConfig, type SandboxConfig } from '../config/config.ts';
+import { type ConfigFile, findConfigFile, readConfigFile, withoutPlaces } from '../config/config-file.ts';
 import type { RawWalletAuthenticateResponse } from '../generated/schemas.ts';
 import type {
   AddSandboxFaultRequest,
@@ -48,6 +50,11 @@ export {
 
 /** Options for starting a sandbox. Each corresponds to an option of `custos sandbox`. */
 export interface StartOptions {
+  /**
+   * The path of a configuration file, or false for none. Default: `custos.config.json`, if the current folder has one.
+   * The options have precedence over it. Its port and its data folder are not used.
+   */
+  readonly config?: string | false;
   /** Makes ids, keys and addresses the same in every run. Default: `test`. */
   readonly seed?: string | undefined;
   /**
@@ -189,15 +196,17 @@ const WAIT_FOR_EVENT_MS = 5_000;
 
 /** Starts a complete sandbox in this process, with its data in memory: `await using sandbox = await startSandbox()`. */
 export async function startSandbox(options: StartOptions = {}): Promise<TestSandbox> {
-  const { port = 0, seedData = true, seed = 'test', clock = 'now' } = options;
-  const given = 'seed' in options ? { seed: options.seed } : { seed };
+  const { config: path, clock, ...given } = options;
+  const file = fileOf(path);
   const sandbox = await compose({
-    ...{ ...options, ...given, port, seedData, logLevel: 'silent' },
-    clock: clock instanceof Date ? clock.getTime() : clock,
+    ...{ seed: 'test', seedData: true },
+    ...(file && settingsOf(file)),
+    ...{ port: 0, ...given, logLevel: 'silent' },
+    ...(clock === undefined ? {} : { clock: clock instanceof Date ? clock.getTime() : clock }),
     // The process runs tests, and each of its sandboxes would prepare keys, which slows them down.
     preparedKeys: 0,
   });
-  const connection = connect(sandbox, options.prefix ?? 'service');
+  const connection = connect(sandbox, options.prefix ?? file?.settings.prefix ?? 'service');
   const close = async (): Promise<void> => {
     await connection.destroy();
     await sandbox.close();
@@ -253,6 +262,17 @@ export async function startSandbox(options: StartOptions = {}): Promise<TestSand
     close,
     [Symbol.asyncDispose]: close,
   };
+}
+
+function fileOf(path: string | false | undefined): ConfigFile | undefined {
+  const found = path === false ? undefined : findConfigFile(path);
+  return found === undefined ? undefined : withoutPlaces(readConfigFile(found));
+}
+
+/** The settings of a file. A file without a seed or seed data has those of the library. */
+function settingsOf(file: ConfigFile): Partial<SandboxConfig> {
+  const settings = { seed: 'test', seedData: true, funds: false, ...file.settings };
+  return readSandboxConfig({}, 'exec', { ...file, settings });
 }
 
 function sessionOf(connection: Connection, session: SandboxSession): UserSession {

@@ -41,7 +41,7 @@ const allowedImports: Record<string, string[]> = {
     'tools',
   ],
   // Users' tests call it; it is a client of a sandbox that it starts in their process.
-  testing: ['compose', 'engine', 'generated', 'mocks', 'type sandbox', 'server', 'tools'],
+  testing: ['compose', 'config', 'engine', 'generated', 'mocks', 'type sandbox', 'server', 'tools'],
   // `mocks` has the app and the users' keys that every sandbox has.
   tools: ['adapters', 'config', 'type domain', 'engine', 'errors', 'generated', 'mocks', 'sandbox', 'server'],
   // These two run in browsers.

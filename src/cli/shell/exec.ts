@@ -3,7 +3,8 @@ import { constants } from 'node:os';
 import { Command } from 'commander';
 import { environmentFor } from '../../config/client.ts';
 import { readSandboxConfig, type SandboxFlags } from '../../config/config.ts';
-import { addSettingOptions } from '../setting-options.ts';
+import { withoutPlaces } from '../../config/config-file.ts';
+import { addSettingOptions, configFileOf, givenFlags } from '../setting-options.ts';
 import { announce } from './announce.ts';
 
 const examples = `
@@ -24,8 +25,10 @@ export function execCommand(): Command {
     .argument('<command...>', 'the command and its arguments, after --');
   return addSettingOptions(command, 'exec')
     .addHelpText('after', examples)
-    .action(async ([command = '', ...args]: string[], flags: SandboxFlags) => {
-      const config = readSandboxConfig({ quiet: true, ...flags }, 'exec');
+    .action(async ([program = '', ...args]: string[], flags: SandboxFlags, command: Command) => {
+      const given = givenFlags(flags, command);
+      const file = configFileOf(given);
+      const config = readSandboxConfig({ quiet: true, ...given }, 'exec', file && withoutPlaces(file));
       const [{ startSandbox }, { clientEnvironment }] = await Promise.all([
         import('../../compose/sandbox.ts'),
         import('../../tools/client/sandbox-address.ts'),
@@ -36,7 +39,7 @@ export function execCommand(): Command {
         const { baseUrl: url, caFile, appId, appSecret, rpcUrl } = sandbox;
         const place = { url, caFile, appId, appSecret, rpcUrl, prefix: config.prefix };
         const variables = clientEnvironment(place);
-        process.exitCode = await runProgram(command, args, variables);
+        process.exitCode = await runProgram(program, args, variables);
       } finally {
         withdraw();
         await sandbox.close();

@@ -1,26 +1,23 @@
 import { TransactionEntity } from '../../domain/money/transactions/transaction.entity.ts';
-import { assetNamed } from '../../engine/assets/known-assets.ts';
 import { chainOfCaip2 } from '../../engine/assets/known-chains.ts';
 import { ApiError, invalidField, notFound } from '../../errors.ts';
 import type { Handler } from '../control-plane.ts';
-import { requireSimulated, requireSimulatedEvm, rpcChain, type StoredAbi } from '../controllable-chains.ts';
+import {
+  payOut,
+  readDeposit,
+  requireSimulated,
+  requireSimulatedEvm,
+  rpcChain,
+  type StoredAbi,
+} from '../controllable-chains.ts';
 import type { SandboxTransactionEffect } from '../generated/schemas.ts';
 import { answerMessage } from '../json-rpc.ts';
 import { decodedView, listTransactionViews, transactionDetails } from '../transactions.ts';
 
-const pointers = { address: '/address', tokenAddress: '/token_address', rawAmount: '/raw_amount' } as const;
-
-export const fundAddress: Handler<'fundAddress'> = async ({ body }, { chains, runDueJobs }) => {
-  const caip2 = requireSimulated(chains, body.chain);
-  const { address, symbol } = body;
-  const tokenAddress = tokenAddressOf(caip2, body);
-  // CHOICE: a new token has by default the number of decimals that is usual on its chain.
-  const defaultDecimals = caip2.startsWith('eip155:') ? 18 : 6;
-  const decimals = (await chains.decimalsOf(caip2, tokenAddress)) ?? body.decimals ?? defaultDecimals;
-  const rawAmount = rawAmountOf(body, decimals);
-  const funded = await chains.fund(caip2, { address, tokenAddress, rawAmount, decimals, symbol });
-  if ('fault' in funded) throw invalidField(pointers[funded.fault], funded.message);
-  await runDueJobs();
+export const fundAddress: Handler<'fundAddress'> = async ({ body }, context) => {
+  const given = await readDeposit(body, context);
+  const { caip2, address, tokenAddress, rawAmount, decimals } = given;
+  const funded = await payOut(given, context);
   return {
     caip2,
     address,
@@ -102,47 +99,6 @@ export const steerTransaction: Handler<'steerTransaction'> = async (
   await runDueJobs();
   return { transaction_id: id, transaction_hash: hash, effect };
 };
-
-/**
- * Returns the amount in base units. The body has exactly one of `amount` and `raw_amount`.
- *
- * @throws ApiError invalid_data
- */
-function rawAmountOf(
-  body: { readonly amount?: string | undefined; readonly raw_amount?: string | undefined },
-  decimals: number,
-): bigint {
-  const { amount, raw_amount: raw } = body;
-  if ((amount === undefined) === (raw === undefined)) {
-    throw invalidField('/amount', 'expected either `amount` or `raw_amount`');
-  }
-  if (raw !== undefined) return BigInt(raw);
-  const [whole = '', fraction = ''] = amount!.split('.');
-  if (fraction.length > decimals) {
-    throw invalidField('/amount', `expected at most ${decimals} decimal places, got ${fraction.length}`);
-  }
-  return BigInt(whole + fraction.padEnd(decimals, '0'));
-}
-
-/**
- * Returns the token address, which the body gives directly or by asset name. Null is the native asset.
- *
- * @throws ApiError invalid_data
- */
-function tokenAddressOf(
-  caip2: string,
-  body: { readonly asset?: string | undefined; readonly token_address?: string | null | undefined },
-): string | null {
-  const { asset, token_address: tokenAddress } = body;
-  if (asset === undefined) return tokenAddress ?? null;
-  if (tokenAddress !== undefined) throw invalidField('/asset', 'expected either `asset` or `token_address`');
-  const chain = chainOfCaip2(caip2);
-  const known = chain && assetNamed(chain, asset);
-  if (known === undefined) {
-    throw invalidField('/asset', `\`${asset}\` has no known address on this chain; use \`token_address\``);
-  }
-  return known.tokenAddress;
-}
 
 export const callChainRpc: Handler<'callChainRpc'> = async ({ path, body }, context) =>
   answerMessage(context, rpcChain(context.chains, path.chain), body, context);

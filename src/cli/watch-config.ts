@@ -1,0 +1,66 @@
+import { unwatchFile, watchFile as watchByTime } from 'node:fs';
+import type { Sandbox } from '../compose/sandbox.ts';
+import { ConfigError, readSandboxConfig, type SandboxConfig } from '../config/config.ts';
+import { type ConfigFile, changedSettings, readConfigFile } from '../config/config-file.ts';
+import type { SettingFlags } from '../config/settings.ts';
+import { faultText } from './shell/terminal.ts';
+
+/** NOTE: `fs.watch` misses changes of a file that is mounted into a container, and of one that an editor replaces. */
+const INTERVAL_MS = 300;
+
+/** What a changed file did to the running sandbox. */
+interface Reloaded {
+  readonly applied: readonly string[];
+  readonly needs_reset: readonly string[];
+  readonly needs_restart: readonly string[];
+  readonly faults: readonly string[];
+}
+
+/** Applies the file of the sandbox whenever it changes, and prints what was applied. Returns a function that ends it. */
+export function watchFile(
+  { file: first, json, quiet }: SandboxConfig,
+  given: SettingFlags,
+  sandbox: Pick<Sandbox, 'applyFile'>,
+): () => void {
+  if (first === undefined) return () => undefined;
+  let work = Promise.resolve();
+  const reload = async (): Promise<void> => {
+    const reloaded = await reloadFile(first, given, sandbox.applyFile);
+    if (json) console.log(JSON.stringify({ msg: 'config', file: first.path, ...reloaded }));
+    else if (!quiet || reloaded.faults.length > 0) console.error(reloadedText(first.name, reloaded));
+  };
+  watchByTime(first.path, { interval: INTERVAL_MS, persistent: false }, (now, before) => {
+    if (now.mtimeMs === before.mtimeMs && now.size === before.size) return;
+    work = work.then(reload).catch((error: Error) => console.error(faultText(error.message)));
+  });
+  return () => unwatchFile(first.path);
+}
+
+/** Settings stay as they were at the start, so each is compared with the file of the start. */
+async function reloadFile(
+  first: ConfigFile,
+  given: SettingFlags,
+  apply: Sandbox['applyFile'],
+): Promise<Reloaded> {
+  try {
+    const file = readConfigFile(first.path);
+    readSandboxConfig(given, 'sandbox', file);
+    const { applied, needsReset, faults } = await apply(file);
+    return { applied, needs_reset: needsReset, needs_restart: changedSettings(first, file), faults };
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    return { applied: [], needs_reset: [], needs_restart: [], faults: error.faults };
+  }
+}
+
+function reloadedText(name: string, { applied, needs_reset, needs_restart, faults }: Reloaded): string {
+  const part = (title: string, texts: readonly string[]): string[] =>
+    texts.length === 0 ? [] : [title, ...texts.map((text) => `  ${text}`)];
+  const parts = [
+    ...part(`${name} has changed; applied:`, applied),
+    ...part(`${name}: \`custos reset\` applies`, needs_reset),
+    ...part(`${name}: a restart applies`, needs_restart),
+    ...part(`${name} has faults; what is not named here is applied:`, faults),
+  ];
+  return parts.length === 0 ? `${name} has changed, and nothing in it is new.` : parts.join('\n');
+}
