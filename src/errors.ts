@@ -114,6 +114,11 @@ export function notFound(thing: string): ApiError {
   return new ApiError('not_found', `${thing} not found`);
 }
 
+/** 400 with the time that judged the expiry as `Date`: a client whose clock is off corrects it by this header. */
+export function requestExpired(message: string, nowMs: number): ApiError {
+  return new ApiError('request_expired', message, { headers: { date: new Date(nowMs).toUTCString() } });
+}
+
 /** 400 naming the field by JSON pointer into the request body. */
 export function invalidField(pointer: string, message: string): ApiError {
   return new ApiError('invalid_data', `${pointer}: ${message}`, {

@@ -5,7 +5,7 @@ import {
   TooManySignaturesError,
 } from '../engine/authorization/request-signatures.ts';
 import { NotCanonicalizableError } from '../engine/crypto/encoding.ts';
-import { ApiError } from '../errors.ts';
+import { ApiError, requestExpired } from '../errors.ts';
 import type { WriteFreeze } from '../ports/audit.ts';
 import type { ProposedRequest, RequestProof } from '../ports/operation-context.ts';
 import type { Brand } from './brand.ts';
@@ -29,9 +29,9 @@ export function readRequestExpiry(header: string | undefined, nowMs: number): nu
     );
   }
   if (expiryMs < nowMs) {
-    throw new ApiError(
-      'request_expired',
+    throw requestExpired(
       `the request has expired: its expiry was ${expiryMs}, the server's time is ${nowMs}`,
+      nowMs,
     );
   }
   return expiryMs;

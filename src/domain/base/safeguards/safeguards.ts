@@ -1,6 +1,6 @@
 import { strict as assert } from 'node:assert';
 import { LRUCache } from 'lru-cache';
-import { ApiError, invalidField } from '../../../errors.ts';
+import { ApiError, invalidField, requestExpired } from '../../../errors.ts';
 import type { OperationContext } from '../../../ports/operation-context.ts';
 import type { Safeguards } from '../../../ports/requests.ts';
 import { prepareQuery } from '../../prepared-query.ts';
@@ -107,9 +107,9 @@ export async function requireShortExpiry(context: ExpiryContext): Promise<void> 
   if (maxSeconds === false) return;
   const expiryMs = requirePresent(context);
   if (expiryMs > context.nowMs + maxSeconds * 1000) {
-    throw new ApiError(
-      'request_expired',
+    throw requestExpired(
       `expected a request expiry at most ${maxSeconds} seconds ahead, got \`${expiryMs}\`; the server's time is ${context.nowMs}`,
+      context.nowMs,
     );
   }
 }

@@ -1,0 +1,202 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
+import { ApiError, ConnectionError } from './errors.ts';
+import { operationTable } from './generated/operations.ts';
+import { canonicalPayload, type Signer } from './signing.ts';
+import type { Input, ItemOf, ListId, OperationId, Output } from './types.ts';
+
+export * from './errors.ts';
+export type { components, operations } from './generated/api.ts';
+export * from './signing.ts';
+export type { Input, OperationId, Output } from './types.ts';
+
+export interface ClientOptions {
+  readonly baseUrl: string;
+  readonly appId: string;
+  readonly appSecret?: string;
+  /** The access token of a user, instead of the secret. */
+  readonly userToken?: string;
+  /** The first word of the names of headers. Default: `service`. */
+  readonly prefix?: string;
+  readonly signers?: readonly Signer[];
+  /** Default: 3. */
+  readonly retries?: number;
+  /** The limit of each attempt. Default: 30 seconds. */
+  readonly timeoutMs?: number;
+  /** How long after its start the server may execute a request. Default: forever. */
+  readonly requestExpiryMs?: number;
+  readonly fetch?: typeof globalThis.fetch;
+  readonly now?: () => number;
+  readonly random?: () => number;
+  readonly sleep?: (ms: number) => Promise<unknown>;
+  readonly newIdempotencyKey?: () => string;
+}
+
+export interface CallOptions
+  extends Partial<Pick<ClientOptions, 'signers' | 'timeoutMs' | 'requestExpiryMs'>> {
+  readonly idempotencyKey?: string;
+  readonly signal?: AbortSignal;
+}
+
+export interface PreparedRequest {
+  readonly method: string;
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string | undefined;
+  readonly payload: string;
+  readonly signatures: readonly string[];
+}
+
+type Arguments<Id extends OperationId> =
+  Partial<Input<Id>> extends Input<Id>
+    ? [input?: Input<Id>, options?: CallOptions]
+    : [input: Input<Id>, options?: CallOptions];
+
+export type Client = { [Id in OperationId]: (...args: Arguments<Id>) => Promise<Output<Id>> } & {
+  /** Iterates over the items of all pages of a list. */
+  list<Id extends ListId>(id: Id, ...args: Arguments<Id>): AsyncGenerator<ItemOf<Id>>;
+  /** Returns the request as it would be sent, without sending it. */
+  prepare<Id extends OperationId>(id: Id, ...args: Arguments<Id>): Promise<PreparedRequest>;
+};
+
+interface AnyInput {
+  readonly path?: Readonly<Record<string, string>>;
+  readonly query?: Readonly<Record<string, unknown>>;
+  readonly body?: unknown;
+}
+interface Operation {
+  readonly method: string;
+  readonly path: string;
+  readonly idempotent?: true;
+  readonly signed?: true;
+  readonly expires?: true;
+}
+
+const MAX_RETRY_AFTER_SECONDS = 60;
+const MAX_CLOCK_ERROR_MS = 2000;
+
+export function createClient(options: ClientOptions): Client {
+  const { now = Date.now, random = Math.random, sleep = pause, newIdempotencyKey = randomUUID } = options;
+  const { fetch = globalThis.fetch, prefix = 'service', retries: maxRetries = 3 } = options;
+  /** How far the clock of the server is ahead. */
+  let clockOffsetMs = 0;
+
+  async function prepare(
+    operation: Operation,
+    input: AnyInput = {},
+    call: CallOptions = {},
+  ): Promise<PreparedRequest> {
+    const { signers = options.signers ?? [], requestExpiryMs = options.requestExpiryMs } = call;
+    const { method } = operation;
+    const url = urlOf(options.baseUrl, operation.path, input);
+    const headers: Record<string, string> = { [`${prefix}-app-id`]: options.appId };
+    if (operation.idempotent)
+      headers[`${prefix}-idempotency-key`] = call.idempotencyKey ?? newIdempotencyKey();
+    if (operation.expires && requestExpiryMs !== undefined)
+      headers[`${prefix}-request-expiry`] = String(now() + clockOffsetMs + requestExpiryMs);
+    const payload = canonicalPayload({ method, url, body: input.body, headers: { ...headers } });
+    const bytes = new TextEncoder().encode(payload);
+    const signatures = operation.signed ? await Promise.all(signers.map((signer) => signer.sign(bytes))) : [];
+    if (signatures.length > 0) headers[`${prefix}-authorization-signature`] = signatures.join(',');
+    const credentials = Buffer.from(`${options.appId}:${options.appSecret}`).toString('base64');
+    headers.authorization =
+      options.userToken === undefined ? `Basic ${credentials}` : `Bearer ${options.userToken}`;
+    if (input.body !== undefined) headers['content-type'] = 'application/json';
+    const body = input.body === undefined ? undefined : JSON.stringify(input.body);
+    return { method, url, headers, body, payload, signatures };
+  }
+
+  async function attempt(
+    { method, url, headers, body }: PreparedRequest,
+    call: CallOptions,
+  ): Promise<unknown> {
+    const limit = AbortSignal.timeout(call.timeoutMs ?? options.timeoutMs ?? 30_000);
+    const signal = call.signal === undefined ? limit : AbortSignal.any([limit, call.signal]);
+    let response: Response;
+    let text: string;
+    try {
+      response = await fetch(url, { method, headers, body: body ?? null, signal, redirect: 'manual' });
+      text = await response.text();
+    } catch (error) {
+      if (call.signal?.aborted) throw error;
+      throw new ConnectionError(error);
+    }
+    const isJson = response.headers.get('content-type')?.startsWith('application/json');
+    if (response.status >= 300) throw new ApiError(response, isJson ? JSON.parse(text) : {});
+    return isJson ? JSON.parse(text) : text === '' ? undefined : text;
+  }
+
+  async function perform(
+    operation: Operation,
+    input: AnyInput = {},
+    call: CallOptions = {},
+  ): Promise<unknown> {
+    const repeatable = operation.idempotent === true || /^(GET|PUT|DELETE)$/.test(operation.method);
+    let request = await prepare(operation, input, call);
+    let corrected = false;
+    for (let retries = 0; ; ) {
+      try {
+        return await attempt(request, call);
+      } catch (error) {
+        if (!corrected && error instanceof ApiError && error.code === 'request_expired') {
+          corrected = true;
+          const offset = Date.parse(error.headers.get('date') ?? '') - now();
+          if (Math.abs(offset - clockOffsetMs) > MAX_CLOCK_ERROR_MS) {
+            clockOffsetMs = offset;
+            request = await prepare(operation, input, call);
+            continue;
+          }
+        }
+        retries += 1;
+        const wait = waitBefore(retries, error, repeatable, random());
+        if (retries > maxRetries || wait === undefined) throw error;
+        await sleep(wait);
+      }
+    }
+  }
+
+  async function* list(id: OperationId, input: AnyInput = {}, call: CallOptions = {}) {
+    let query = input.query;
+    for (;;) {
+      const page = (await perform(operationTable[id], { ...input, ...(query && { query }) }, call)) as {
+        next_cursor: string | null;
+      };
+      yield* Object.values(page).find(Array.isArray) ?? [];
+      if (!page.next_cursor) return;
+      query = { ...query, cursor: page.next_cursor };
+    }
+  }
+
+  const named = Object.entries<Operation>(operationTable).map(([id, operation]) => [
+    id,
+    (input?: AnyInput, call?: CallOptions) => perform(operation, input, call),
+  ]);
+  return {
+    ...Object.fromEntries(named),
+    list,
+    prepare: (id: OperationId, input?: AnyInput, call?: CallOptions) =>
+      prepare(operationTable[id], input, call),
+  } as Client;
+}
+
+/** Returns the URL as `fetch` sends it, because it is signed. */
+function urlOf(baseUrl: string, template: string, { path = {}, query = {} }: AnyInput): string {
+  const filled = template.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String(path[name])));
+  const url = new URL(baseUrl.replace(/\/$/, '') + filled);
+  for (const [name, value] of Object.entries(query))
+    for (const item of [value].flat()) if (item !== undefined) url.searchParams.append(name, String(item));
+  return url.href;
+}
+
+/** Returns the milliseconds to wait before a retry; undefined if the error is final. */
+function waitBefore(retry: number, error: unknown, repeatable: boolean, random: number): number | undefined {
+  const status = error instanceof ApiError ? error.status : error instanceof ConnectionError ? 0 : undefined;
+  const isSafe =
+    status === 429 || status === 503 || ((status === 0 || status === 502 || status === 504) && repeatable);
+  if (!isSafe) return undefined;
+  const after =
+    error instanceof ApiError ? Number(error.headers.get('retry-after') ?? Number.NaN) : Number.NaN;
+  if (after > MAX_RETRY_AFTER_SECONDS) return undefined;
+  if (after >= 0) return after * 1000 + Math.floor(250 * random);
+  return Math.floor(Math.min(8000, 500 * 2 ** (retry - 1)) * (0.5 + 0.5 * random));
+}

@@ -1,0 +1,67 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import document from '../../../openapi/openapi.json' with { type: 'json' };
+
+// Stands for what proxies before a server answer. The id in the path, the `external_id` or the end of the `url` lists
+// the answers to one call: `502-200` refuses the first attempt. It is a process of its own, because its answers are not
+// those of the API, which the ledger compares with the document.
+
+export interface Gateway {
+  readonly port: number;
+  stop(): void;
+}
+
+/** Starts this file as a process. */
+export async function startGateway(): Promise<Gateway> {
+  // `NODE_OPTIONS` loads the ledger.
+  const env = { ...process.env, NODE_OPTIONS: '' };
+  const child = spawn(process.execPath, [import.meta.filename], {
+    env,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const [port] = (await once(child.stdout.setEncoding('utf8'), 'data')) as [string];
+  return { port: Number(port), stop: () => child.kill() };
+}
+
+/** A complete answer of the document: clients may check it. */
+function exampleOf(sent: string): object {
+  const { paths } = document;
+  const operation = sent.includes('event_types')
+    ? paths['/v1/webhooks'].post
+    : paths['/v1/wallets/{wallet_id}'].get;
+  return Object.values(operation.responses['200'].content['application/json'].examples)[0]!.value;
+}
+
+function idOf(script: string, sent: string): object {
+  return sent.includes('event_types') ? { url: `http://127.0.0.1:3000/${script}` } : { external_id: script };
+}
+
+function serve(): void {
+  const attempts = new Map<string, number>();
+  const server = createServer(async (request, response) => {
+    let text = '';
+    for await (const part of request.setEncoding('utf8')) text += part;
+    const sent = text === '' ? String(request.url) : text;
+    const script = /(?:\/|"external_id":\s*")([\dxz]+(?:-[\dxz]+)*)(?="|$)/.exec(sent)?.[1] ?? '501';
+    const answers = script.split('-');
+    const attempt = attempts.get(script) ?? 0;
+    attempts.set(script, attempt + 1);
+    const answer = answers[attempt % answers.length]!;
+    const status = Number.parseInt(answer, 10);
+    if (answer.endsWith('x')) response.setHeader('retry-after', 'soon');
+    if (answer.endsWith('z')) response.setHeader('retry-after', '0');
+    if (status === 302) response.setHeader('location', '/v1/wallets/200');
+    const isPage = status !== 200;
+    response.writeHead(status, { 'content-type': isPage ? 'text/html' : 'application/json' });
+    response.end(
+      isPage
+        ? '<html>the proxy says no</html>'
+        : JSON.stringify({ ...exampleOf(sent), ...idOf(script, sent) }),
+    );
+  });
+  server.listen(0, '127.0.0.1', () => process.stdout.write(String((server.address() as AddressInfo).port)));
+}
+
+if (import.meta.main) serve();

@@ -1,0 +1,64 @@
+import { execFile, execFileSync } from 'node:child_process';
+import { statSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+
+const run = promisify(execFile);
+const root = join(import.meta.dirname, '..', '..', '..');
+export const clientsFolder = join(root, 'clients');
+
+/** A client, and how its suite is run. */
+export interface Language {
+  readonly name: string;
+  /** Why its tools or its packages are not here; undefined if they are. Installs what is missing. */
+  readonly missing: () => Promise<string | undefined>;
+  /** Generates and compiles the client. Failures are failures of the test. */
+  readonly build: () => Promise<void>;
+  /** The command of the runner, to which the arguments of a run are added. */
+  readonly runner: readonly [command: string, ...args: string[]];
+}
+
+/** Returns why a command fails; undefined if it succeeds. */
+export function failureOf(command: string, ...args: string[]): string | undefined {
+  try {
+    execFileSync(command, args, { stdio: 'ignore', timeout: 60_000 });
+    return undefined;
+  } catch (error) {
+    return `\`${[command, ...args].join(' ')}\` failed: ${(error as Error).message.split('\n')[0]}`;
+  }
+}
+
+/** Runs a command in the folder of a client. Its output is in the message of the error. */
+export async function runIn(folder: string, command: string, ...args: string[]): Promise<string> {
+  const cwd = join(clientsFolder, folder);
+  const { stdout } = await run(command, args, { cwd, timeout: 300_000, maxBuffer: 64 * 1024 * 1024 }).catch(
+    (error: Error & { stdout: string; stderr: string }) => {
+      throw new Error(`${command} ${args.join(' ')} in clients/${folder}: ${error.stderr}${error.stdout}`);
+    },
+  );
+  return stdout;
+}
+
+/** When a file of a client was written, 0 if it is missing. */
+export function timeOf(...path: string[]): number {
+  return statSync(join(clientsFolder, ...path), { throwIfNoEntry: false })?.mtimeMs ?? 0;
+}
+
+const typescript: Language = {
+  name: 'typescript',
+  async missing() {
+    if (timeOf('typescript/node_modules/.package-lock.json') >= timeOf('typescript/package-lock.json'))
+      return undefined;
+    return runIn('typescript', 'npm', 'ci', '--no-audit', '--no-fund').then(
+      () => undefined,
+      (error: Error) => `\`npm ci\` failed: ${error.message}`,
+    );
+  },
+  async build() {
+    await runIn('typescript', process.execPath, 'scripts/generate.ts');
+    await runIn('typescript', process.execPath, 'node_modules/typescript/bin/tsc', '-p', '.', '--noEmit');
+  },
+  runner: [process.execPath, join(clientsFolder, 'typescript', 'run-suite.ts')],
+};
+
+export const languages: readonly Language[] = [typescript];
