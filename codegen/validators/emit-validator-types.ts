@@ -1,5 +1,4 @@
-import type { Document } from '../document.ts';
-import { header } from '../document.ts';
+import { type Document, header, type Schema, schemaName } from '../document.ts';
 
 const FUNCTION_TYPES = `/** One validation error, as reported by Ajv. */
 export interface ValidationError {
@@ -17,6 +16,66 @@ export interface ValidateFunction {
   errors?: ValidationError[] | null;
 }
 `;
+
+const SHAPE_TYPES = `/** The types and the required properties of a value, without those in unions. */
+export interface BodyShape {
+  /** The name of the shape that this one equals. */
+  readonly ref?: string;
+  readonly types?: readonly string[];
+  readonly required?: readonly string[];
+  readonly properties?: Readonly<Record<string, BodyShape>>;
+  readonly items?: BodyShape;
+}
+
+/** The shapes of bodies by operation, and those to which others refer. Read only when a body is invalid. */
+export interface BodyShapes {
+  readonly operations: Readonly<Record<string, BodyShape>>;
+  readonly named: Readonly<Record<string, BodyShape>>;
+}
+`;
+
+interface Shape {
+  ref?: string;
+  types?: string[];
+  required?: string[];
+  properties?: Record<string, Shape>;
+  items?: Shape;
+}
+
+/** Returns the module with the shapes of the bodies of all operations. */
+export function bodyShapesModule(document: Document, bodies: ReadonlyMap<string, Schema>): string {
+  const named: Record<string, Shape> = {};
+  const shapeOf = (schema: Schema): Shape => {
+    if (schema.$ref !== undefined) {
+      const name = schemaName(schema.$ref);
+      if (named[name] === undefined) {
+        named[name] = {};
+        Object.assign(named[name], shapeOf(document.components.schemas[name]!));
+      }
+      return { ref: name };
+    }
+    const shape: Shape = {};
+    // A union may need other properties than the object around it.
+    if (schema.oneOf !== undefined || schema.anyOf !== undefined) return shape;
+    if (schema.type !== undefined) shape.types = [schema.type].flat();
+    if (schema.required !== undefined && schema.required.length > 0) shape.required = schema.required;
+    if (schema.properties !== undefined) {
+      const properties = Object.entries(schema.properties);
+      shape.properties = Object.fromEntries(properties.map(([name, each]) => [name, shapeOf(each)]));
+    }
+    if (schema.items !== undefined) shape.items = shapeOf(schema.items);
+    return shape;
+  };
+  const operations = Object.fromEntries([...bodies].map(([id, schema]) => [id, shapeOf(schema)]));
+  const shapes = JSON.stringify({ operations, named });
+  return `${header(document)}
+import type { BodyShapes } from './validate-function.ts';
+
+/** One line, because nobody reads it. */
+// biome-ignore format: one line
+export const bodyShapes: BodyShapes = ${shapes};
+`;
+}
 
 const REQUEST_TYPES = `/** \`params\` takes \`{path, query, headers}\` and coerces values in place; \`body\` does not coerce. */
 export const requestValidators: {
@@ -42,7 +101,7 @@ export function validatorTypes(document: Document, withWebhooks: boolean): Map<s
   const idImport = "import type { OperationId } from './operations.ts';\n";
   const head = header(document);
   return new Map([
-    ['validate-function.ts', `${head}\n${FUNCTION_TYPES}`],
+    ['validate-function.ts', `${head}\n${FUNCTION_TYPES}\n${SHAPE_TYPES}`],
     ['request-validators.d.ts', head + idImport + functionImport + REQUEST_TYPES],
     ['response-validators.d.ts', head + idImport + functionImport + RESPONSE_TYPES],
     ...(withWebhooks ? [['webhook-validators.d.ts', head + functionImport + WEBHOOK_TYPES] as const] : []),

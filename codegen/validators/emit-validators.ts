@@ -4,7 +4,7 @@ import type { Document, Schema } from '../document.ts';
 import { header } from '../document.ts';
 import type { Operation, OperationParameter } from '../read-operations.ts';
 import { type Openness, type SchemaCompiler, schemaCompiler } from './compile-schemas.ts';
-import { validatorTypes } from './emit-validator-types.ts';
+import { bodyShapesModule, validatorTypes } from './emit-validator-types.ts';
 import { addCompiled, type CodeGraph, modulePart, renamer, sharedFunctions } from './link-validators.ts';
 
 /** The file with the functions that several of the other files use. */
@@ -199,5 +199,9 @@ export async function emitValidators(
     const rename = renamer(module.graph);
     files.set(file, header(document) + (await format(rename(moduleCode(module)))));
   }
+  const bodies = operations.flatMap(({ id, body }) =>
+    body === undefined ? [] : [[id, body.schema] as const],
+  );
+  files.set('body-shapes.ts', bodyShapesModule(document, new Map(bodies)));
   return files;
 }

@@ -5,6 +5,7 @@ import { policyAnalysis } from '../admin/policy-analysis.ts';
 import type { SandboxConfig } from '../config/config.ts';
 import { packageRoot, packageVersion } from '../config/package-root.ts';
 import type { StoredAppDirectory } from '../domain/access/apps/app.ts';
+import { loadOnce } from '../engine/load-once.ts';
 import { secretProperties } from '../generated/secrets.ts';
 import type { JobRunner } from '../jobs/runner.ts';
 import type { Services } from '../ports/operation-context.ts';
@@ -128,6 +129,7 @@ interface ControlPlaneOptions extends Pick<PipelineOptions, 'transport' | 'log' 
 }
 
 const everyOperation = Object.values(operations);
+const loadBodyShapes = loadOnce(async () => (await import('../sandbox/generated/body-shapes.ts')).bodyShapes);
 
 /**
  * Operations that do not pass the request gate: those that wait for an event, those that send requests themselves,
@@ -236,6 +238,7 @@ export async function controlPlane(
     definition,
     operations: everyOperation,
     validators: requestValidators,
+    bodyShapes: loadBodyShapes,
     brand,
     authenticate: async (state) => requireLocal(state),
     publicBaseUrls: () => [],

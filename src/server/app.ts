@@ -1,6 +1,7 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { NextFunction, Request, Response } from 'express';
 import express from 'express';
+import { loadOnce } from '../engine/load-once.ts';
 import { ApiError } from '../errors.ts';
 import { definition } from '../generated/definition.ts';
 import { operations } from '../generated/operations.ts';
@@ -31,7 +32,7 @@ export interface Mount {
 export interface AppOptions
   extends Omit<
     PipelineOptions,
-    'definition' | 'operations' | 'validators' | 'brand' | 'rateLimiter' | 'checkInput'
+    'definition' | 'operations' | 'validators' | 'bodyShapes' | 'brand' | 'rateLimiter' | 'checkInput'
   > {
   /** The brand that clients use instead of `service`. */
   readonly prefix: string;
@@ -45,6 +46,7 @@ export interface AppOptions
 }
 
 const everyOperation = Object.values(operations);
+const loadBodyShapes = loadOnce(async () => (await import('../generated/body-shapes.ts')).bodyShapes);
 
 /** The paths of the document, and their alias. */
 const apiPaths = /^\/(?:v1|api)\//;
@@ -68,6 +70,7 @@ export async function createApp(options: AppOptions): Promise<RequestListener> {
     definition,
     operations: everyOperation,
     validators: requestValidators,
+    bodyShapes: loadBodyShapes,
     checkInput: refuseNulCharacters,
     brand,
     rateLimiter,

@@ -9,6 +9,7 @@ import {
   type ValidationResult,
 } from 'openapi-backend';
 import { ApiError, notImplemented } from '../errors.ts';
+import type { BodyShapes } from '../generated/validate-function.ts';
 import { inSyncSpan } from '../observability/spans.ts';
 import { clientFault } from './authenticate.ts';
 import type { Brand } from './brand.ts';
@@ -22,7 +23,7 @@ import {
   type RequestValidators,
   type RouteIndex,
 } from './route-index.ts';
-import { bodyFault, parametersFault } from './validation-issues.ts';
+import { bodyFault, parametersFault, shapeErrors } from './validation-issues.ts';
 
 /*
  * openapi-backend with a router and a validator of our own: subclasses of its exported classes that override public
@@ -173,6 +174,8 @@ export interface ContractOptions {
   /** The served operations: rows of the generated table. */
   readonly operations: readonly Operation[];
   readonly validators: Readonly<Record<string, RequestValidators>>;
+  /** Loads the shapes of bodies, with which all faults of an invalid body are found. */
+  readonly bodyShapes?: (() => Promise<BodyShapes>) | undefined;
   readonly handlers: OperationHandlers;
   /** An additional check of a valid request before its handler. Default: none. */
   readonly preOperationHandler?: ((context: unknown, state: RequestState) => Promise<void>) | undefined;
@@ -200,8 +203,8 @@ export async function createContract(options: ContractOptions): Promise<Contract
       const allow = routes.allowedMethods(state.path).flatMap(withHead).join(', ');
       throw new ApiError('method_not_allowed', undefined, { headers: { allow } });
     },
-    validationFail: ({ validation }, state: RequestState) => {
-      throw faultOf(validation, state);
+    validationFail: async ({ validation }, state: RequestState) => {
+      throw faultOf(validation, state, await options.bodyShapes?.());
     },
     unauthorizedHandler: () => {
       throw new ApiError('missing_or_invalid_token');
@@ -240,9 +243,15 @@ const isProvenBy: Readonly<Record<string, (state: RequestState) => boolean>> = {
     app !== undefined && headers.authorization === undefined && isBodyRead,
 };
 
-function faultOf({ errors, invalid }: CompiledResult, state: RequestState): ApiError {
+function faultOf(
+  { errors, invalid }: CompiledResult,
+  state: RequestState,
+  shapes: BodyShapes | undefined,
+): ApiError {
   if (invalid === 'parameters') return parametersFault(errors!);
-  const fault = bodyFault(errors!, state.body);
+  const fault = bodyFault(errors!, state.body, (body) =>
+    shapes === undefined ? [] : shapeErrors(body, operationOf(state).id, shapes),
+  );
   return operationOf(state).security === 'oauth-client' ? clientFault(state, fault) : fault;
 }
 

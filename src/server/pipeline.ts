@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { BodyShapes } from '../generated/validate-function.ts';
 import type { ExplainRefusal, Why } from '../ports/refusals.ts';
 import type { RecordRequest } from '../ports/requests.ts';
 import type { Clock, Log } from '../ports/runtime.ts';
@@ -60,6 +61,8 @@ export interface PipelineOptions {
   readonly definition: ContractOptions['definition'];
   readonly operations: readonly Operation[];
   readonly validators: Readonly<Record<string, RequestValidators>>;
+  /** Loads the shapes of bodies, with which all faults of an invalid body are found. */
+  readonly bodyShapes?: (() => Promise<BodyShapes>) | undefined;
   readonly handlers: OperationHandlers;
   /** Throws for requests that fit the contract but are refused, such as text with U+0000. */
   readonly checkInput?: ((state: RequestState) => void) | undefined;
@@ -129,6 +132,7 @@ export async function createPipeline(options: PipelineOptions): Promise<Pipeline
     definition: options.definition,
     operations: options.operations,
     validators: options.validators,
+    bodyShapes: options.bodyShapes,
     brand,
     async preOperationHandler(_context, state) {
       if (state.rawBody.length > LARGE_BODY_BYTES) await nextTurn();

@@ -1,5 +1,10 @@
 import { ApiError, shorten } from '../errors.ts';
-import type { ValidateFunction, ValidationError } from '../generated/validate-function.ts';
+import type {
+  BodyShape,
+  BodyShapes,
+  ValidateFunction,
+  ValidationError,
+} from '../generated/validate-function.ts';
 import type { Log } from '../ports/runtime.ts';
 import { operationOf, type RequestState } from './request-state.ts';
 import type { RequestValidators } from './route-index.ts';
@@ -35,13 +40,66 @@ export function parametersFault(errors: readonly ValidationError[]): ApiError {
  * 400 `invalid_data` for faults in the body.
  *
  * @param body lets all missing properties of an object be named, not only the first.
+ * @param others finds the faults that the validator did not reach, because it stops at the first one.
  */
-export function bodyFault(errors: readonly ValidationError[], body?: unknown): ApiError {
+export function bodyFault(
+  errors: readonly ValidationError[],
+  body?: unknown,
+  others: (body: unknown) => readonly ValidationError[] = () => [],
+): ApiError {
   const all = body === undefined ? errors : errors.flatMap((error) => withAllMissing(error, body));
+  const areAlternatives = errors.some(({ keyword }) => unions.has(keyword));
+  const known = new Set(all.map(pointerOf));
+  const further =
+    body === undefined || areAlternatives ? [] : others(body).filter((error) => !known.has(pointerOf(error)));
   return fault(
-    toIssues(all, (pointer) => ({ in: 'body', pointer })),
-    errors.some(({ keyword }) => unions.has(keyword)),
+    toIssues([...all, ...further], (pointer) => ({ in: 'body', pointer })),
+    areAlternatives,
   );
+}
+
+/** The missing properties and the values of a wrong type in a body, outside of unions, at most 20. */
+export function shapeErrors(body: unknown, operationId: string, shapes: BodyShapes): ValidationError[] {
+  const found: ValidationError[] = [];
+  visit(body, shapes.operations[operationId] ?? {}, '');
+  return found;
+
+  function visit(value: unknown, shape: BodyShape, instancePath: string): void {
+    if (found.length >= MAX_ISSUES) return;
+    if (shape.ref !== undefined) {
+      visit(value, shapes.named[shape.ref] ?? {}, instancePath);
+      return;
+    }
+    const { types, required = [], properties = {}, items } = shape;
+    if (types !== undefined && !types.some((type) => hasType(value, type))) {
+      const type = types.length === 1 ? types[0]! : types;
+      found.push({ keyword: 'type', instancePath, schemaPath: '', params: { type } });
+      return;
+    }
+    if (Array.isArray(value)) {
+      if (items !== undefined) {
+        value.forEach((item, index) => void visit(item, items, `${instancePath}/${index}`));
+      }
+      return;
+    }
+    if (typeof value !== 'object' || value === null) return;
+    const object = value as Readonly<Record<string, unknown>>;
+    for (const missingProperty of required) {
+      if (Object.hasOwn(object, missingProperty)) continue;
+      found.push({ keyword: 'required', instancePath, schemaPath: '', params: { missingProperty } });
+    }
+    for (const [name, inner] of Object.entries(properties)) {
+      if (Object.hasOwn(object, name)) visit(object[name], inner, `${instancePath}/${escapePointer(name)}`);
+    }
+  }
+}
+
+function hasType(value: unknown, type: string): boolean {
+  if (type === 'null') return value === null;
+  if (type === 'array') return Array.isArray(value);
+  if (type === 'object') return typeof value === 'object' && value !== null && !Array.isArray(value);
+  if (type === 'integer') return Number.isInteger(value);
+  return typeof value === type;
 }
 
 /** One error for each missing property of the object, in the order of the contract. */

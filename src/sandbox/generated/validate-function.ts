@@ -15,3 +15,19 @@ export interface ValidateFunction {
   (data: unknown): boolean;
   errors?: ValidationError[] | null;
 }
+
+/** The types and the required properties of a value, without those in unions. */
+export interface BodyShape {
+  /** The name of the shape that this one equals. */
+  readonly ref?: string;
+  readonly types?: readonly string[];
+  readonly required?: readonly string[];
+  readonly properties?: Readonly<Record<string, BodyShape>>;
+  readonly items?: BodyShape;
+}
+
+/** The shapes of bodies by operation, and those to which others refer. Read only when a body is invalid. */
+export interface BodyShapes {
+  readonly operations: Readonly<Record<string, BodyShape>>;
+  readonly named: Readonly<Record<string, BodyShape>>;
+}

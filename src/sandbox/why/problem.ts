@@ -35,8 +35,8 @@ interface Others {
   readonly repairs?: readonly Repair[];
   /** Replaces the texts of the problems in the hint, when they are better told together. */
   readonly summary?: string | undefined;
-  /** Replaces the next steps of the problems, when there is a summary. */
-  readonly step?: string;
+  /** Replaces the next steps of the problems. */
+  readonly step?: string | undefined;
 }
 
 /** More problems than this are counted in the hint, not described. */
@@ -53,9 +53,7 @@ export function because(
   const more = problems.length - described.length;
   const texts = summary === undefined ? described.map(({ text }) => text) : [summary];
   if (more > 0 && summary === undefined) texts.push(`There are ${more} more problems.`);
-  const steps = new Set(
-    summary !== undefined && step !== undefined ? [step] : described.map((each) => each.next_step),
-  );
+  const steps = new Set(step === undefined ? described.map((each) => each.next_step) : [step]);
   return { kind, hint: cut([...texts, ...steps].join(' '), MAX_HINT), evidence, problems, repairs };
 }
 

@@ -38,10 +38,27 @@ export function whyInvalid(refused: RefusedRequest): Why | undefined {
     {
       evidence,
       repairs: repairOf(found),
-      summary: summaryOf(issues, refused),
-      step: `Add them; ${documentOf(path)} has examples.`,
+      ...toldTogether(issues, refused),
     },
   );
+}
+
+/** The texts that tell several problems together. */
+function toldTogether(
+  issues: readonly Issue[],
+  refused: RefusedRequest,
+): { readonly summary?: string; readonly step?: string } {
+  const document = documentOf(refused.path);
+  const summary = summaryOf(issues, refused);
+  if (summary !== undefined) return { summary, step: `Add them; ${document} has examples.` };
+  const areWrong = issues.every(({ in: part, message }) => part === 'body' && message.startsWith('must be '));
+  const hasNearest = issues.some((issue) => nearestValue(issue, refused.body) !== undefined);
+  if (issues.length < 2 || !areWrong || hasNearest) return {};
+  const names = issues.slice(0, MAX_NAMES).map(({ pointer }) => quote(pointer === '' ? 'the body' : pointer));
+  const more = issues.length - names.length;
+  return {
+    step: `Change ${listOf(more > 0 ? [...names, `${more} more`] : names)}; ${document} has examples.`,
+  };
 }
 
 function findingOf(issue: Issue, issues: readonly Issue[], refused: RefusedRequest): Finding {

@@ -322,6 +322,17 @@ export const mistakes: Readonly<Record<string, readonly [make: Make, hint: strin
     calling('createWallet', { body: { chain_type: 5 } }),
     '`/chain_type` in the body: expected a string, got the number 5. Change `chain_type`; /docs has examples.',
   ],
+  'several values of wrong types': [
+    calling('createWallet', { body: { chain_type: 5, display_name: true, policy_ids: 'x' } }),
+    '`/chain_type` in the body: expected a string, got the number 5. `/display_name` in the body: expected a string, got true. `/policy_ids` in the body: expected an array, got a string of length 1. Change `/chain_type`, `/display_name` and `/policy_ids`; /docs has examples.',
+  ],
+  'wrong types and a missing field, deep in the body': [
+    calling('transferFromWallet', {
+      path: acme,
+      body: { ...transfer('1'), destination: {}, slippage_bps: 'much' },
+    }),
+    '`/destination/address` in the body: expected a value, got nothing; the object is empty. `/slippage_bps` in the body: expected an integer, got a string of length 4. Add `address`; /docs has examples. Change `slippage_bps`; /docs has examples.',
+  ],
   'a query beyond its limit': [
     calling('listWallets', { query: { limit: 1000 } }),
     '`limit` in the query: Query limit can be at maximum 100 records. Change `limit`; /docs has examples.',

@@ -18,6 +18,7 @@ const readable = [
   'src/generated/brand.ts',
   'src/generated/secrets.ts',
   'src/generated/validate-function.ts',
+  'src/generated/body-shapes.ts',
   'src/generated/request-validators.d.ts',
   'src/generated/response-validators.d.ts',
   'src/generated/webhook-validators.d.ts',

@@ -1,7 +1,9 @@
 import { expect, test } from 'vitest';
 import type { ApiError } from '../../../src/errors.ts';
+import { bodyShapes } from '../../../src/generated/body-shapes.ts';
 import { requestValidators } from '../../../src/generated/request-validators.js';
-import { bodyFault, parametersFault } from '../../../src/server/validation-issues.ts';
+import { bodyFault, parametersFault, shapeErrors } from '../../../src/server/validation-issues.ts';
+import { documentedOperations, exampleInput } from '../../contract/every-operation/documented-operations.ts';
 import { compile } from './toy-server.ts';
 
 /** The refusal of `value` by `schema`, as sent to the caller. */
@@ -135,4 +137,25 @@ test('all missing properties of a body are named at once, in the order of the co
       { in: 'body', pointer: '/source', message: 'is required' },
     ],
   });
+});
+
+test('the shapes of bodies find nothing wrong in the examples of the contract', () => {
+  const withBody = documentedOperations.flatMap((operation) => {
+    const { body } = exampleInput(operation) as { body?: unknown };
+    return body === undefined ? [] : [[operation.operationId, body] as const];
+  });
+  expect(withBody.length).toBeGreaterThan(80);
+  for (const [id, body] of withBody) expect([id, shapeErrors(body, id, bodyShapes)]).toEqual([id, []]);
+});
+
+test('all wrong types and missing properties are named, the first fault first, and at most twenty', () => {
+  const validate = requestValidators.createPolicy.body!;
+  const body = { version: 1, name: 2, rules: [{ name: 3 }, 'x'] };
+  expect(validate(body)).toBe(false);
+  const fault = bodyFault(validate.errors!, body, (value) => shapeErrors(value, 'createPolicy', bodyShapes));
+  expect(fault.message).toBe(
+    '/chain_type: is required; /name: must be a string; /rules/0/action: is required; /rules/0/conditions: is required; /rules/0/method: is required; /rules/0/name: must be a string; /rules/1: must be an object; /version: must be a string',
+  );
+  const many = { ...body, rules: Array.from({ length: 1_000 }, () => 'x') };
+  expect(shapeErrors(many, 'createPolicy', bodyShapes)).toHaveLength(20);
 });
