@@ -9,9 +9,9 @@ export const AggregationRecordEntity = defineEntity({
   properties: {
     id: p.text().primary(),
     aggregationId: p.text(),
-    /** The wallet and the values of `group_by`, or a digest of long values. */
+    /** The wallet's id and the values of `group_by`, or a digest of long values. */
     groupKey: p.text(),
-    /** A decimal integer, so that sums are exact beyond 64 bits. */
+    /** A decimal integer as text, so that sums are exact beyond 64 bits. */
     amount: p.text(),
     recordedAtMs: p.bigint('number'),
   },
@@ -27,7 +27,7 @@ type AggregationTerms = Pick<
   'method' | 'metric' | 'conditions' | 'group_by' | 'window'
 >;
 
-/** A running total over signed requests, which conditions can refer to. */
+/** A running total over signed requests, to which the conditions of policies can refer. */
 export const AggregationEntity = defineEntity({
   name: 'Aggregation',
   tableName: 'aggregations',
@@ -35,7 +35,7 @@ export const AggregationEntity = defineEntity({
     id: p.text().primary(),
     appId: p.text(),
     name: p.text(),
-    /** The definition as the request gave it. */
+    /** The definition as the request had it. */
     definition: jsonText<AggregationTerms>(),
     windowSeconds: p.integer(),
     /** The key quorum that owns the aggregation. */

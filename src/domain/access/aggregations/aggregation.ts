@@ -12,7 +12,7 @@ import { requireOwner } from '../owners/require-owner.ts';
 import { AggregationEntity, AggregationRecordEntity, type StoredAggregation } from './aggregation.entity.ts';
 
 /**
- * An aggregation of the app.
+ * Finds an aggregation of the app.
  *
  * @throws ApiError not_found
  */
@@ -25,7 +25,7 @@ export async function findAggregation(
   return aggregation;
 }
 
-/** An aggregation in wire form. */
+/** Converts an aggregation to wire form. */
 export function aggregationView(aggregation: StoredAggregation): Aggregation {
   const { id, name, definition, ownerId, createdAtMs } = aggregation;
   return { id, name, ...definition, owner_id: ownerId, created_at: createdAtMs };
@@ -34,10 +34,9 @@ export function aggregationView(aggregation: StoredAggregation): Aggregation {
 const MAX_AGGREGATIONS = 10;
 
 /**
- * Creates an aggregation. It counts requests that are signed after its creation.
+ * Creates an aggregation. It counts only requests that are signed after its creation.
  *
- * @throws ApiError invalid_aggregation_format for an invalid definition, and when the app already has ten
- * aggregations.
+ * @throws ApiError invalid_aggregation_format for an invalid definition, and when the app already has ten aggregations.
  */
 export async function createAggregation(
   context: OperationContext,
@@ -59,7 +58,7 @@ export async function createAggregation(
   return aggregation;
 }
 
-/** Serializes concurrent creations in one app, so that the limit holds. */
+/** Locks the app's aggregations against concurrent creations, and refuses an aggregation beyond the limit. */
 async function requireBelowLimit(context: OperationContext): Promise<void> {
   await lockName(context.em, 'aggregations', `aggregations:${context.app.id}`);
   const count = await context.em.count(AggregationEntity, { appId: context.app.id });

@@ -21,22 +21,22 @@ import type { Tables } from '../../tables.ts';
 const MS_PER_SECOND = 1000;
 const COUNTED_METHODS: ReadonlySet<string> = new Set(['eth_signTransaction', 'eth_signUserOperation']);
 
-/** Whether an aggregation may count an action. If not, its totals are `nothingCounted`. */
+/** Returns whether an aggregation may count an action. If not, its totals are `nothingCounted`. */
 export function isCounted({ method }: Pick<PolicyAction, 'method'>): boolean {
   return COUNTED_METHODS.has(method);
 }
 
 /**
- * The totals of the app's aggregations during one request. `record` adds the request's contribution once it is
+ * The totals of the app's aggregations during one request. `record` adds the contribution of the request after it was
  * signed.
  */
 export interface SpendingTotals {
   /**
-   * The recorded total of the window plus this request's contribution. The result is `unreadable` if the contribution
-   * cannot be decoded, and undefined if the aggregation no longer exists.
+   * Returns the recorded total of the window plus the contribution of this request. Returns `unreadable` if the
+   * contribution cannot be decoded, and undefined if no aggregation with this id counts the action.
    */
   totalOf(aggregationId: string): bigint | 'unreadable' | undefined;
-  /** Records the request's contribution. Call it in the transaction that signs. */
+  /** Records the contribution of the request. Call it in the transaction that signs. */
   record(): Promise<void>;
 }
 
@@ -72,7 +72,7 @@ export async function openRunningTotals(
   action: PolicyAction,
   rows?: readonly CountedAggregation[],
 ): Promise<SpendingTotals> {
-  // The lock and the sum are sent together. The sum runs once the lock is held, so it sees everything that was
+  // The lock and the sum are sent together. The sum runs once the lock is acquired, so it sees everything that was
   // committed before.
   const hold: Hold = (aggregationId, groupKey) =>
     lockName(context.em, 'totals', `${aggregationId}:${groupKey}`, { isDeferred: true });
@@ -83,7 +83,7 @@ export async function openRunningTotals(
   };
 }
 
-/** Reads the same totals without locks. The result cannot record a contribution. */
+/** Reads the totals like `openRunningTotals`, but without locks. The result cannot record a contribution. */
 export async function peekRunningTotals(
   context: Pick<OperationContext, 'app' | 'em' | 'nowMs'>,
   walletId: string,
@@ -95,13 +95,13 @@ export async function peekRunningTotals(
 
 /** Totals that were read without locks. */
 export interface UnlockedTotals extends Pick<SpendingTotals, 'totalOf'> {
-  /** Reads the totals again under locks, as `openRunningTotals` does. Undefined if nothing counts the action. */
+  /** Reads the totals again with `openRunningTotals`. Returns undefined if nothing counts the action. */
   lock(): Promise<SpendingTotals | undefined>;
 }
 
 /**
- * `openRunningTotals` in two steps: it reads without locks first and locks later. For work that waits for something
- * else in between.
+ * Reads the totals like `openRunningTotals`, but in two steps: now without locks, and under locks when the caller calls
+ * `lock`. Between the steps, the caller can wait for the key store without holding a lock.
  *
  * @throws ApiError what `openRunningTotals` throws.
  */
@@ -127,7 +127,7 @@ export async function beginRunningTotals(
   };
 }
 
-/** The part of an aggregation needed for counting. */
+/** The columns of an aggregation that counting needs. */
 export interface CountedAggregation {
   readonly id: string;
   readonly definition: string;
@@ -142,7 +142,7 @@ const selectAggregations = prepareQuery<{ appId: string }, CountedAggregation>((
     .orderBy('id'),
 );
 
-/** The app's aggregations that can apply to a method. */
+/** Returns the app's aggregations that can apply to a method. */
 export async function aggregationsFor(
   { app, em }: Pick<OperationContext, 'app' | 'em'>,
   method: string,
@@ -151,13 +151,13 @@ export async function aggregationsFor(
   return (await selectAggregations(em, { appId: app.id })).rows;
 }
 
-/** One group of an aggregation. */
+/** One group of an aggregation: a wallet and one combination of values of `group_by`. */
 interface Group {
   readonly aggregationId: string;
   readonly groupKey: string;
 }
 
-/** The group that a wallet last added to, by wallet and method. The next action usually adds to the same group. */
+/** Caches the last group of each wallet and method. The next action usually adds to the same group. */
 const lastGroups = new LRUCache<string, Group>({ max: 10_000 });
 
 function noteGroup(place: string, entries: readonly Entry[]): void {
@@ -208,7 +208,7 @@ const selectAggregationsWithSum = prepareQuery<SumInput, CountedAggregation & { 
 
 /**
  * Reads the aggregations together with the recorded sum of the group that the action probably adds to. A separate
- * statement would cost another round trip on PostgreSQL.
+ * statement for the sum would cost another round trip on PostgreSQL.
  */
 async function aggregationsWithSum(
   context: Pick<OperationContext, 'app' | 'em' | 'nowMs'>,
@@ -227,9 +227,9 @@ async function aggregationsWithSum(
 type Hold = (aggregationId: string, groupKey: string) => Promise<void>;
 
 interface ReadOptions {
-  /** Called before a group is summed. */
+  /** Called before each group is summed, to lock the group. */
   readonly hold: Hold;
-  /** The result of `aggregationsFor`. If absent, it is read. */
+  /** The result of `aggregationsFor`, if the caller has already read it. */
   readonly rows?: readonly CountedAggregation[] | undefined;
   /** A sum that was read together with `rows`. */
   readonly known?: GroupSum | undefined;
@@ -277,15 +277,15 @@ function requireCountable(rows: readonly CountedAggregation[], action: PolicyAct
   throw invalidField('/params', message);
 }
 
-/** Keys up to this many characters are stored unchanged: in any script they fit into a PostgreSQL index entry. */
+/** The maximum length, in characters, of a key that is stored unchanged. It fits into a PostgreSQL index entry. */
 const MAX_STORED_KEY = 512;
 
-/** The stored form of a group key. Calldata values can have any length, but index entries are limited. */
+/** Returns the stored form of a group key. Calldata values can have any length, but index entries are limited. */
 function storedKey(groupKey: string): string {
   return groupKey.length > MAX_STORED_KEY ? `sha256:${hash('sha256', groupKey)}` : groupKey;
 }
 
-/** An action's contributions to an aggregation, one per group. */
+/** Returns an action's contributions to an aggregation, one per group. */
 export function contributionsOf(
   row: Pick<CountedAggregation, 'id' | 'definition'>,
   action: PolicyAction,
@@ -305,7 +305,7 @@ function compiledOf({ id, definition }: Pick<CountedAggregation, 'id' | 'definit
   return aggregation;
 }
 
-/** The largest total among the action's groups. A batch that adds to several groups must stay below the cap in each. */
+/** Returns the largest total among an action's groups. A batch must stay below the cap in each group. */
 async function totalWith(
   context: Pick<OperationContext, 'em' | 'nowMs'>,
   row: { id: string; window_seconds: number },
@@ -324,7 +324,7 @@ async function totalWith(
     const total = recorded + (byGroup.get(groupKey) ?? 0n);
     if (total > largest) largest = total;
   }
-  // INVARIANT: a contribution that cannot be counted never passes a cap. Without a total, no condition on it holds.
+  // INVARIANT: a contribution that cannot be counted never passes a cap. No condition holds on an unreadable total.
   return added.some(({ amount }) => amount === undefined) ? 'unreadable' : largest;
 }
 
@@ -372,7 +372,7 @@ async function recordEntries(
     await em.getKysely<Tables>().insertInto('aggregation_records').values(rows).execute();
 }
 
-/** The amounts that a request adds, by group. */
+/** Sums the amounts that a request adds, by group. */
 function sumsOf(entries: readonly Entry[]): readonly GroupSum[] {
   const sums = new Map<string, GroupSum>();
   for (const { aggregationId, groupKey, amount = 0n } of entries) {

@@ -14,15 +14,15 @@ import {
 } from './device-flow-settings.ts';
 import { checkSmartAccountFactory, SMART_ACCOUNT_FACTORY_SETTING } from './smart-account-factory.ts';
 
-/** How to verify tokens of the app's own login: with the keys at a JWKS URL, or with one key. */
+/** How to verify tokens of the app's own login. Either `jwks_url` or `verification_key` is set. */
 export interface JwtAuthSettings {
-  /** The URL of the issuer's keys (RFC 7517). */
+  /** The URL of the issuer's key set (RFC 7517). */
   readonly jwks_url?: string;
   /** SubjectPublicKeyInfo PEM of one RSA or P-256 key. */
   readonly verification_key?: string;
   /** Name of the claim that contains the user's id in the app's login. */
   readonly user_id_claim: string;
-  /** Accepted `aud` values; empty accepts any. */
+  /** Accepted `aud` values. If the list is empty, every value is accepted. */
   readonly audiences: readonly string[];
 }
 
@@ -31,17 +31,20 @@ export interface TestAccountSettings {
   readonly id: string;
   readonly email: string;
   readonly phone_number: string;
-  /** Six digits. Stored settings contain the sealed code instead. Absent if a known test account keeps its code. */
+  /**
+   * Six digits. Stored settings have the sealed code instead. Absent in a request that keeps the code of a known
+   * account.
+   */
   readonly otp_code?: string;
   readonly sealed_otp_code?: StoredSeal;
   readonly created_at_ms: number;
   readonly updated_at_ms: number;
 }
 
-/** The app settings that this server uses, under the names with which they are stored. */
+/** The app settings that this server uses, under their stored names. */
 interface KnownAppSettings {
   readonly jwt_auth?: JwtAuthSettings;
-  /** Origins of web pages that may call the server for users. */
+  /** Origins of the web pages that may call the server in users' browsers. */
   readonly allowed_origins: readonly string[];
   readonly test_accounts: readonly TestAccountSettings[];
   /** Whether logins return an identity token in addition to the access token. */
@@ -61,7 +64,7 @@ export function readAppSettings(settings: AppSettings): KnownAppSettings {
   };
 }
 
-/** Values for settings that the operator left out. */
+/** The source of ids and the time of creation for new test accounts and deposit configurations. */
 interface SettingDefaults {
   readonly ids: Pick<Ids, 'cuid'>;
   readonly nowMs: number;
@@ -69,7 +72,7 @@ interface SettingDefaults {
 
 /**
  * Checks an operator's settings and returns them in stored form. Unknown settings pass unchanged, and null removes a
- * setting. A test account without an id or times is given new ones. One with an id may omit its code, which
+ * setting. A test account without an id or times is given new ones. An account with an id may omit its code, which
  * `keepTestCodes` fills in. The codes of test accounts stay plain until `sealTestCodes` seals them.
  *
  * @throws ApiError invalid_data that names the setting.
@@ -141,7 +144,9 @@ function checkVerificationKey(value: unknown, pointer: string): string {
   return key.export({ format: 'pem', type: 'spki' }).toString();
 }
 
-/** Whether this key may verify tokens. It must be RSA of 2048 bits or more (RFC 7518, section 3.3), or P-256. */
+/**
+ * Returns whether a key is strong enough to verify tokens: RSA of 2048 bits or more (RFC 7518, section 3.3), or P-256.
+ */
 export function isStrongEnough(key: KeyObject): boolean {
   const details = key.asymmetricKeyDetails;
   if (key.asymmetricKeyType === 'rsa') return (details?.modulusLength ?? 0) >= 2048;
@@ -281,7 +286,8 @@ const texts = [
 const allowlistTexts = ['cta_link', 'cta_text', 'error_detail', 'error_title'] as const;
 
 /**
- * An app as its clients see it, without secrets. A stored setting of the wrong type counts as not set.
+ * Converts an app to wire form as its clients see it, without secrets. A stored setting of the wrong type counts as not
+ * set.
  *
  * @param verificationKey SubjectPublicKeyInfo PEM of the key that signs the app's tokens.
  */

@@ -12,7 +12,7 @@ export const AppEntity = defineEntity({
   properties: {
     id: p.text().primary(),
     name: p.text(),
-    /** Sorted by age, newest first. */
+    /** Sorted by age, the newest secret first. */
     secretHashes: jsonText<AppSecretHash[]>(),
     settings: jsonText<AppSettings>().default('{}'),
     createdAtMs: p.bigint('number'),

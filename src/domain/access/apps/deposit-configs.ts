@@ -28,10 +28,10 @@ export function readDepositConfigs(settings: AppSettings): readonly DepositConfi
 }
 
 /**
- * Checks an operator's setting and gives an id to each configuration without one. Assets and chains are checked when
- * an account is created, because the configured chains can change until then.
+ * Checks the setting that an operator sends, and gives an id to each configuration without one. Assets and chains are
+ * checked when an account is created, because the configured chains can change until then.
  *
- * @throws ApiError invalid_data
+ * @throws ApiError invalid_data that names the faulty member.
  */
 export function checkDepositConfigs(value: unknown, { cuid }: Pick<Ids, 'cuid'>): DepositConfig[] {
   const configs = listOf(value, POINTER, { least: 0, most: MAX_CONFIGS }).map(

@@ -3,17 +3,17 @@ import { invalidField } from '../../../errors.ts';
 /** The app setting with the terms of the OAuth device flow. */
 export const DEVICE_FLOW_SETTING = 'device_flow';
 
-/** The terms of the OAuth device flow. */
+/** The app's settings for the OAuth device flow (RFC 8628). */
 export interface DeviceFlowSettings {
-  /** Whether clients may name the app without its secret. */
+  /** Whether clients may request codes with the app's id alone, without its secret. */
   readonly public_clients: boolean;
-  /** The page where users enter their code. Undefined: the server's own page, if it has one. */
+  /** The page where users enter their code. If absent, the server's own page, if it has one. */
   readonly verification_uri?: string;
   /** The minimum time between polls of a device. */
   readonly interval_seconds: number;
-  /** A grant ends when it was not used for this many days. */
+  /** A grant ends when it has not been used for this many days. */
   readonly refresh_idle_days: number;
-  /** A grant ends at this age. */
+  /** A grant ends this many days after its creation, even if it is in use. */
   readonly grant_days: number;
 }
 
@@ -28,7 +28,7 @@ const defaults: DeviceFlowSettings = {
   grant_days: 365,
 };
 
-/** The largest accepted numbers; the smallest is 1. */
+/** The largest accepted numbers. The smallest accepted number is 1 for each. */
 const largest = { interval_seconds: 60, refresh_idle_days: 365, grant_days: 3650 } as const;
 const DEVICE_FLOW_SETTING_POINTER = `/settings/${DEVICE_FLOW_SETTING}`;
 
@@ -38,9 +38,9 @@ export function readDeviceFlowSetting(stored: unknown): DeviceFlowSettings {
 }
 
 /**
- * Checks an operator's setting.
+ * Checks the setting that an operator sends. The result contains only the given members.
  *
- * @throws ApiError invalid_data
+ * @throws ApiError invalid_data that names the member.
  */
 export function checkDeviceFlow(value: unknown): Partial<DeviceFlowSettings> {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {

@@ -5,13 +5,13 @@ import type { OperationContext } from '../../../ports/operation-context.ts';
 import type { Entropy } from '../../../ports/runtime.ts';
 import { type App, AppEntity } from './app.entity.ts';
 
-/** The app, or undefined. */
+/** Returns the app with this id, or undefined. */
 export async function getApp(em: SqlEntityManager, id: string): Promise<App | undefined> {
   return (await em.findOne(AppEntity, { id })) ?? undefined;
 }
 
 /**
- * The app.
+ * Finds the app with this id.
  *
  * @throws ApiError not_found
  */
@@ -21,7 +21,7 @@ export async function findApp(em: SqlEntityManager, id: string): Promise<App> {
   return app;
 }
 
-/** Every app, oldest first. */
+/** Lists all apps, oldest first. */
 export function listApps(em: SqlEntityManager): Promise<App[]> {
   return em.find(AppEntity, {}, { orderBy: { createdAtMs: 'asc', id: 'asc' } });
 }
@@ -47,15 +47,15 @@ export function hashAppSecret(secret: string, createdAtMs: number): AppSecretHas
   return { hash: hash('sha256', secret), createdAtMs, expiresAtMs: null };
 }
 
-/** The secrets of an app that are valid at `nowMs`. */
+/** Returns the secrets that are still valid at `nowMs`. */
 export function secretsInForce(hashes: readonly AppSecretHash[], nowMs: number): AppSecretHash[] {
   return hashes.filter(({ expiresAtMs }) => expiresAtMs === null || nowMs < expiresAtMs);
 }
 
 /**
- * Checks that a path names the app of the credentials.
+ * Checks that a path names the app whose credentials the request has.
  *
- * @throws ApiError not_found
+ * @throws ApiError not_found for another app, as for an app that does not exist.
  */
 export function requireOwnApp({ app }: Pick<OperationContext, 'app'>, appId: string): void {
   if (appId !== app.id) throw notFound('App');

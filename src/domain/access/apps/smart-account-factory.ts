@@ -7,7 +7,9 @@ import { findApp } from './find-app.ts';
 /** Name of the app setting that replaces the published factory. */
 export const SMART_ACCOUNT_FACTORY_SETTING = 'smart_account_factory';
 
-/** The factory of the app's smart wallets. It is Light Account 2.0.0 unless the app's settings name another factory. */
+/**
+ * Returns the factory of the app's smart wallets: Light Account 2.0.0 unless the app's settings name another factory.
+ */
 export async function findSmartAccountFactory({
   app,
   em,
@@ -17,7 +19,6 @@ export async function findSmartAccountFactory({
   return setting === undefined ? lightAccountV2 : readFactory(checkSmartAccountFactory(setting));
 }
 
-/** The setting as it is stored. */
 interface SmartAccountFactorySetting {
   readonly factory_address: string;
   readonly implementation_address: string;

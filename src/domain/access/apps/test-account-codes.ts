@@ -41,8 +41,8 @@ export async function sealTestCodes(
 }
 
 /**
- * Test accounts without a code keep their stored code. Responses show settings without codes, and clients can send
- * such settings back unchanged.
+ * Fills in the stored code of each test account that is given without one. Responses show settings without codes, and
+ * clients can send such settings back unchanged.
  *
  * @param given as returned by `sealTestCodes`.
  * @throws ApiError invalid_data for an account without a code whose id is not known.
@@ -62,13 +62,13 @@ export function keepTestCodes(stored: AppSettings, given: AppSettings): AppSetti
   return { ...given, test_accounts: accounts };
 }
 
-/** The one-time code of a test account, six digits. */
+/** Returns the one-time code of a test account, six digits. Calls the key store if the code is sealed. */
 export async function openTestCode(
   keyStore: KeyStore,
   appId: string,
   { id, otp_code: code, sealed_otp_code: sealed }: TestAccountSettings,
 ): Promise<string> {
-  // A server of an earlier version stored this code in plain text after this server started.
+  // Only a server of an earlier version stores codes in plain text. It did so after this server had sealed all codes.
   if (code !== undefined || sealed === undefined) return code ?? '';
   return Buffer.from(await keyStore.open(toSealedKey(sealed), testCodeBinding(appId, id))).toString('utf8');
 }
@@ -119,7 +119,7 @@ interface SettingsWithCodes {
   readonly test_accounts: readonly { readonly id: string; readonly sealed_otp_code?: StoredSeal }[];
 }
 
-/** The ids of the master keys that wrap codes of test accounts. */
+/** Returns the ids of the master keys that wrap codes of test accounts. */
 export async function masterKeysOfCodes(em: SqlEntityManager): Promise<string[]> {
   const apps = await appsWithCodes(em);
   return [...new Set(apps.flatMap(({ codes }) => codes.map(({ master_key_id: id }) => id)))];

@@ -10,7 +10,7 @@ import { jsonText } from '../../../storage/sql-functions.ts';
 /** A deposit address and its route, in wire form without the wallet. */
 type DepositRouteView = Omit<CryptoDepositAddressRoute, 'wallet_id'>;
 
-/** The consent of a wallet's owner to let an automation use the wallet. */
+/** An attachment: the consent of a wallet's owner to let an automation use the wallet. */
 export const AttachmentEntity = defineEntity({
   name: 'AutomationAttachment',
   tableName: 'wallet_automation_attachments',
@@ -18,9 +18,9 @@ export const AttachmentEntity = defineEntity({
     id: p.text().primary(),
     walletId: p.text(),
     automationId: p.text(),
-    /** The parameters as the request gave them. */
+    /** The parameters as the request had them. */
     params: jsonText<SwapAttachmentParams>().strictNullable(),
-    /** The key quorum that owned the wallet and agreed; null if the wallet had no owner. */
+    /** The key quorum that owned the wallet and gave the consent; null if the wallet had no owner. */
     agreedById: p.text().strictNullable(),
     /** Only for a crypto deposit account: the wallet that receives its deposits. */
     destinationWalletId: p.text().strictNullable(),
@@ -45,7 +45,7 @@ export const AttachmentEntity = defineEntity({
 
 export type StoredAttachment = InferEntity<typeof AttachmentEntity>;
 
-/** The action for deposits of the attached wallets. */
+/** An automation: an action that runs for each matching deposit to an attached wallet. */
 export const AutomationEntity = defineEntity({
   name: 'Automation',
   tableName: 'wallet_automations',
@@ -73,12 +73,12 @@ export const AutomationEntity = defineEntity({
 export type StoredAutomation = InferEntity<typeof AutomationEntity>;
 
 /**
- * The work of an execution: the automation's action at the time when the deposit was detected, and the receiver of
- * the proceeds.
+ * The work of an execution: the automation's action at the time when the deposit was detected, and the receiver of the
+ * proceeds.
  */
 type ExecutionAction = AutomationActionConfig & { readonly destination_address?: string };
 
-/** The reaction of an automation to one deposit. */
+/** An execution: one run of an automation's action, for one deposit. */
 export const ExecutionEntity = defineEntity({
   name: 'AutomationExecution',
   tableName: 'wallet_automation_executions',
@@ -89,25 +89,25 @@ export const ExecutionEntity = defineEntity({
     attachmentId: p.text(),
     automationId: p.text(),
     action: jsonText<ExecutionAction>(),
-    /** The key quorum that owned the wallet and agreed to the attachment; null if the wallet had no owner. */
+    /** The key quorum that owned the wallet and consented to the attachment; null if the wallet had no owner. */
     agreedById: p.text().strictNullable(),
-    /** Only for an order of a crypto deposit account: the wallet that receives the deposit. */
+    /** Only for an order of a crypto deposit account: the wallet that receives the proceeds. */
     destinationWalletId: p.text().strictNullable(),
     /** Only for a skipped execution: the execution that swept the deposit. */
     sweptById: p.text().strictNullable(),
     caip2: p.text(),
-    /** The deposited token, or `native`. */
+    /** The address of the deposited token, or `native`. */
     assetAddress: p.text(),
     /** `ChainTransfer.key` of the deposit. */
     transferKey: p.text(),
     transactionHash: p.text(),
     blockNumber: p.text(),
-    /** The status as in the contract. */
+    /** A status of the API document. */
     status: p.text(),
     actionId: p.text().strictNullable(),
     failureReason: p.text().strictNullable(),
     /**
-     * The maximum that the action pays for gas, in base units, even if the gas is sponsored. Null before the action
+     * The maximum that the action may pay for gas, in base units, even if the gas is sponsored. Null before the action
      * is submitted.
      */
     gasCost: p.text().strictNullable(),

@@ -13,11 +13,11 @@ import { findPage } from '../../../storage/find-page.ts';
 import { lockForUpdate } from '../../../storage/locks.ts';
 import { AttachmentEntity, AutomationEntity, type StoredAutomation } from './automation.entity.ts';
 
-/** The contract uses this word for the native asset where it expects a token address. */
+/** The word for the native asset where the API expects a token address. */
 export const NATIVE = 'native';
 
 /**
- * `native`, or a token address in the notation of the chain type.
+ * Converts a token address to the notation of the chain type. Returns `native` unchanged.
  *
  * @throws ApiError invalid_data naming the field.
  */
@@ -31,10 +31,10 @@ export function addressOn(chain: KnownChain, address: string, pointer: string): 
 }
 
 /**
- * Whether a deposit of the asset triggers an automation with this filter.
+ * Returns whether a deposit of the asset triggers an automation with this filter.
  *
- * CHOICE: `all` and `exclude` cover the native asset and the tokens that have a name in the contract. Anyone can
- * deploy a token whose transfer burns gas, and send it to a wallet. Only `include` covers tokens without a name.
+ * CHOICE: `all` and `exclude` cover the native asset and the tokens that have a name in the API. Anyone can deploy a
+ * token whose transfer burns gas, and send it to a wallet. Only `include` covers tokens without a name.
  */
 export function matchesFilter(filter: AutomationAssetFilter, asset: AutomationAssetSpec): boolean {
   if (filter.mode === 'all') return isNamed(asset);
@@ -47,7 +47,9 @@ function isNamed({ caip2, asset_address: address }: AutomationAssetSpec): boolea
   return address === NATIVE || (chain !== undefined && assetAtAddress(chain, address) !== undefined);
 }
 
-/** EVM addresses are stored in checksum case, so comparing their text is enough. */
+/**
+ * Returns whether two assets are the same. EVM addresses are stored in checksum case, so their text can be compared.
+ */
 export function isSameAsset(left: AutomationAssetSpec, right: AutomationAssetSpec): boolean {
   return left.caip2 === right.caip2 && left.asset_address === right.asset_address;
 }
@@ -80,7 +82,7 @@ type AutomationContext = Pick<OperationContext, 'app' | 'em'>;
 const MAX_PAGE = 100;
 
 /**
- * An automation of the app.
+ * Finds an automation of the app.
  *
  * @throws ApiError not_found
  */
@@ -91,7 +93,7 @@ export async function findAutomation({ app, em }: AutomationContext, id: string)
 }
 
 /**
- * An automation that the caller is about to change, locked until the transaction ends.
+ * Finds an automation that the caller is about to change, and locks it until the transaction ends.
  *
  * @throws ApiError not_found
  */
@@ -105,11 +107,11 @@ export async function findAutomationForUpdate(
 }
 
 /**
- * One page of the app's automations, newest first.
+ * Lists one page of the app's automations, newest first.
  *
  * CHOICE: an unknown `wallet_id` gives an empty list, as unknown values of other filters do.
  *
- * @throws ApiError invalid_data for a cursor of no automation.
+ * @throws ApiError invalid_data for a cursor that is no automation of the app.
  */
 export async function listAutomations(
   { app, em }: AutomationContext,
@@ -143,7 +145,7 @@ export async function listAutomations(
  */
 export const MAX_ATTACHED = 20;
 
-/** An automation in wire form. */
+/** Converts an automation to wire form. */
 export function automationView(automation: StoredAutomation): WalletAutomationResponse {
   return {
     id: automation.id,

@@ -7,9 +7,9 @@ import type { OperationContext } from '../../../ports/operation-context.ts';
 type AskContext = Pick<OperationContext, 'chains'>;
 
 /**
- * The chain with this name.
+ * Returns the configured chain with this name.
  *
- * @throws ApiError not_supported when it is not configured.
+ * @throws ApiError not_supported when the server has no such chain.
  */
 export function requireKnownChain({ chains }: AskContext, { name, caip2 }: KnownChain): AnyChain {
   const chain = chains.find(caip2);
@@ -19,9 +19,9 @@ export function requireKnownChain({ chains }: AskContext, { name, caip2 }: Known
 }
 
 /**
- * Awaits a query to a chain.
+ * Awaits a query to a chain and translates its failure.
  *
- * @throws ApiError unavailable when the chain cannot be reached.
+ * @throws ApiError unavailable when the chain cannot be reached or its nodes disagree. An ApiError passes unchanged.
  */
 export async function readChain<T>(question: Promise<T>, { name }: KnownChain): Promise<T> {
   try {
@@ -40,14 +40,15 @@ const WORD_BYTES = 32;
 const MAX_DECIMALS = 255n;
 
 /**
- * The token at an address. If it is not a named asset, its decimals come from the chain, whose nodes must agree.
+ * Finds the token at an address. The decimals of a token without a name in the API come from the chain, whose nodes
+ * must agree.
  *
- * CHOICE: a token without a name in the contract is identified by its address. Its contract may state a symbol, but
- * anyone can deploy a contract with the symbol USDC.
+ * CHOICE: such a token is identified by its address. Its smart contract may state a symbol, but anyone can deploy a
+ * smart contract with the symbol USDC.
  *
  * @param tokenAddress in the notation of the chain type.
- * @throws ApiError not_supported when the chain is not configured or has no token there. Rejects with the port's
- * error when the chain cannot be reached.
+ * @throws ApiError not_supported when the chain is not configured or has no token there. Rejects with the port's error
+ * when the chain cannot be reached.
  */
 export async function findToken(
   context: Pick<OperationContext, 'chains'>,

@@ -1,8 +1,7 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 
 /**
- * The SQL expression for the `numberKey` of an item. It is indexed, so that a number is found in all of its
- * notations.
+ * The SQL expression for the `numberKey` of an item. It is indexed, so that a number is found whatever its notation.
  */
 export const NUMBER_KEY = `case \
 when ltrim(rtrim(value_lower, '.'), '.') <> value_lower or value_lower in ('', '-', '0x') then '.' || value_lower \

@@ -25,7 +25,7 @@ type ConditionSetContext = Pick<OperationContext, 'app' | 'em'>;
 const MAX_PAGE = 100;
 
 /**
- * A condition set of the app.
+ * Finds a condition set of the app.
  *
  * @throws ApiError not_found
  */
@@ -38,7 +38,7 @@ export async function findConditionSet(
   return set;
 }
 
-/** The app's condition sets among these ids. */
+/** Lists the app's condition sets with these ids. */
 export async function listConditionSetsOfIds(
   { app, em }: ConditionSetContext,
   ids: readonly string[],
@@ -48,10 +48,10 @@ export async function listConditionSetsOfIds(
 }
 
 /**
- * One page of the app's condition sets, newest first.
+ * Lists one page of the app's condition sets, newest first.
  *
- * @param page `limit` is 1 to 100, 100 when left out.
- * @throws ApiError invalid_data for a cursor of no condition set.
+ * @param page `limit` is 1 to 100, and 100 by default.
+ * @throws ApiError invalid_data for a cursor that is no condition set of the app.
  */
 export async function listConditionSets(
   { app, em }: ConditionSetContext,
@@ -65,7 +65,7 @@ export async function listConditionSets(
 }
 
 /**
- * A condition set that the caller is about to change, locked until the transaction ends.
+ * Finds a condition set that the caller is about to change, and locks it until the transaction ends.
  *
  * @throws ApiError not_found
  */
@@ -78,7 +78,7 @@ export async function findConditionSetForUpdate(
   return set;
 }
 
-/** A condition set in wire form. */
+/** Converts a condition set to wire form. */
 export function conditionSetView({ id, name, ownerId, createdAtMs }: StoredConditionSet): ConditionSet {
   return { id, name, owner_id: ownerId, created_at: createdAtMs };
 }
@@ -146,7 +146,7 @@ function itemView({ id, conditionSetId, value, createdAtMs }: StoredConditionSet
 /**
  * Refuses values that a text column cannot store.
  *
- * @throws ApiError invalid_data
+ * @throws ApiError invalid_data that names the value.
  */
 export function requireText(input: ConditionSetItemsRequest): void {
   for (const [index, { value }] of input.entries()) {
@@ -157,7 +157,7 @@ export function requireText(input: ConditionSetItemsRequest): void {
 }
 
 /**
- * Adds the missing values and returns the items of all values, in the given order.
+ * Adds the missing values to a set. Returns the items of all given values, in their order.
  *
  * INVARIANT: the caller has locked the set, so no other transaction adds the same value concurrently.
  */
@@ -188,9 +188,10 @@ async function putItems(
 }
 
 /**
- * Adds values to a condition set. Requires the owner's authorization. Existing values keep their item.
+ * Adds values to a condition set. Requires the owner's authorization. Values that are already in the set keep their
+ * items.
  *
- * @throws ApiError not_found, and what `requireOwner` throws.
+ * @throws ApiError not_found, invalid_data, and what `requireOwner` throws.
  */
 export async function addConditionSetItems(
   context: OperationContext,
@@ -219,7 +220,7 @@ export async function replaceConditionSetItems(
 }
 
 /**
- * One item of a condition set.
+ * Finds one item of a condition set by its id.
  *
  * @throws ApiError not_found
  */
@@ -233,7 +234,7 @@ export async function findConditionSetItem(
 }
 
 /**
- * Removes one value. Requires the owner's authorization.
+ * Removes one item from a condition set. Requires the owner's authorization.
  *
  * @throws ApiError not_found, and what `requireOwner` throws.
  */
@@ -249,9 +250,9 @@ export async function deleteConditionSetItem(
 }
 
 /**
- * One page of a condition set's items, newest first. `query` selects the values that contain it.
+ * Lists one page of a condition set's items, newest first. With `query`, only items whose value contains it.
  *
- * @throws ApiError not_found, invalid_data for a cursor of no item.
+ * @throws ApiError not_found; invalid_data for a cursor that is no item of the set.
  */
 export async function listConditionSetItems(
   context: ConditionSetContext,

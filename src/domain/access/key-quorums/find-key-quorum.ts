@@ -15,16 +15,16 @@ export type MemberKind = 'public_key' | 'user' | 'key_quorum';
 export interface StoredKeyQuorum {
   readonly id: string;
   readonly displayName: string | null;
-  /** Null means all members. */
+  /** The number of members that must sign; null means all. */
   readonly threshold: number | null;
-  /** These lists keep the order of the request. */
+  /** This list and the next ones keep the order of the request. */
   readonly publicKeys: readonly string[];
   readonly userIds: readonly string[];
   readonly keyQuorumIds: readonly string[];
 }
 
 /**
- * A key quorum of the app.
+ * Finds a key quorum of the app.
  *
  * @throws ApiError not_found
  */
@@ -34,7 +34,7 @@ export async function findKeyQuorum(context: KeyQuorumContext, id: string): Prom
   return quorum;
 }
 
-/** The app's key quorums among these ids. */
+/** Lists the app's key quorums with these ids. */
 export async function listKeyQuorumsOfIds(
   context: KeyQuorumContext,
   ids: readonly string[],
@@ -45,12 +45,12 @@ export async function listKeyQuorumsOfIds(
 }
 
 /**
- * One page of the app's key quorums, newest first.
+ * Lists one page of the app's key quorums, newest first.
  *
  * CHOICE: the list includes key quorums that were created for the `owner` of a resource.
  *
- * @param page `limit` is 1 to 100, 100 when left out.
- * @throws ApiError invalid_data for a cursor of no key quorum.
+ * @param page `limit` is 1 to 100, and 100 by default.
+ * @throws ApiError invalid_data for a cursor that is no key quorum of the app.
  */
 export async function listKeyQuorums(
   context: KeyQuorumContext,
@@ -64,7 +64,7 @@ export async function listKeyQuorums(
   return { quorums: await withMembers(context, page), nextCursor };
 }
 
-/** The key quorums with their members, in the same order. */
+/** Reads the members of key quorums, and returns the key quorums in the same order. */
 async function withMembers(
   { em }: KeyQuorumContext,
   quorums: readonly KeyQuorumRow[],
@@ -90,7 +90,7 @@ async function withMembers(
   });
 }
 
-/** A key quorum in wire form. */
+/** Converts a key quorum to wire form. */
 export function keyQuorumView(quorum: StoredKeyQuorum): KeyQuorum {
   return {
     id: quorum.id,
@@ -109,8 +109,8 @@ export interface Member {
 }
 
 /**
- * The ids of the key quorums in which a member counts: those that contain the member, and those that contain one of
- * those key quorums.
+ * Selects the ids of the key quorums in which a member counts: those that contain the member, and those that contain
+ * one of the former.
  */
 export function membershipsOf(database: Kysely<Tables>, { kind, member }: Member) {
   const direct = database
@@ -130,7 +130,7 @@ export function membershipsOf(database: Kysely<Tables>, { kind, member }: Member
 }
 
 /**
- * Checks that key quorums named in a body exist in the app.
+ * Checks that key quorums named in a body exist in the app, and locks them against deletion.
  *
  * @param pointer JSON pointer to the field that names them.
  * @throws ApiError invalid_data

@@ -9,16 +9,16 @@ export const KeyQuorumChangeEntity = defineEntity({
   tableName: 'key_quorum_changes',
   properties: {
     keyQuorumId: p.text().primary(),
-    /** Counts from 0. */
+    /** The number of the change among the changes of its key quorum, counting from 0. */
     position: p.integer().primary(),
-    /** JSON of the `QuorumBase`: the key quorum before its first change. Null in later changes. */
+    /** JSON of the `QuorumBase`: the key quorum before its first change. Null except at position 0. */
     base: p.text().strictNullable(),
     /** JSON of the `QuorumChange`. */
     change: p.text(),
   },
 });
 
-/** One member of a key quorum, in the order of the request among members of its kind. */
+/** One member of a key quorum. Rows keep the order of the request among members of the same kind. */
 export const KeyQuorumMemberEntity = defineEntity({
   name: 'KeyQuorumMember',
   tableName: 'key_quorum_members',
@@ -43,7 +43,7 @@ export const KeyQuorumSealEntity = defineEntity({
     /** The key quorum's id. */
     id: p.text().primary(),
     appId: p.text(),
-    /** The digest of the changes, in hex. */
+    /** The digest of the last change, in hex. */
     digest: p.text(),
     sealedSecret: p.blob(),
     wrappedDataKey: p.blob(),
@@ -60,9 +60,9 @@ export const KeyQuorumEntity = defineEntity({
     id: p.text().primary(),
     appId: p.text(),
     displayName: p.text().strictNullable(),
-    /** Null means all members. */
+    /** The number of members that must sign; null means all. */
     authorizationThreshold: p.integer().strictNullable(),
-    /** Only for a quorum that was created for an `owner` field: its only member, as `user:…` or `key:…`. */
+    /** Only for a key quorum that was created for an `owner` field: its only member, as `user:…` or `key:…`. */
     implicitFor: p.text().strictNullable(),
     /** The name of the voucher key, if the users of the quorum were pinned at its creation. */
     voucher: p.text().strictNullable(),
@@ -80,14 +80,14 @@ export const KeyQuorumEntity = defineEntity({
 
 export type KeyQuorumRow = InferEntity<typeof KeyQuorumEntity>;
 
-/** The key under which the key store vouches for the keys of an app's users. Key quorums pin its name. */
+/** The key with which the key store vouches for the keys of an app's users. */
 export const VoucherKeyEntity = defineEntity({
   name: 'VoucherKey',
   tableName: 'voucher_keys',
   properties: {
     id: p.text().primary(),
     appId: p.text(),
-    /** Key quorums pin this name. */
+    /** The name of the key, which key quorums pin. */
     name: p.text(),
     sealedSecret: p.blob(),
     wrappedDataKey: p.blob(),

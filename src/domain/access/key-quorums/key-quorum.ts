@@ -27,16 +27,16 @@ import { recordQuorumChange } from './quorum-records.ts';
 import { readPublicKey } from './resolve-owner.ts';
 import { pinUsers, subjectsOf } from './voucher-keys.ts';
 
-/** Members and threshold of a key quorum before they are accepted. */
+/** The members and the threshold of a key quorum before they are checked. */
 type ProposedMembers = Pick<StoredKeyQuorum, 'threshold' | 'publicKeys' | 'userIds' | 'keyQuorumIds'>;
 
 /**
- * The public keys of a body in canonical form.
+ * Converts the public keys of a body to canonical form.
  *
- * @throws ApiError invalid_data that names the first unreadable key.
+ * @throws ApiError invalid_data that names the first invalid key, and for too many keys.
  */
 function readPublicKeys(keys: readonly string[]): string[] {
-  // Checked before decoding, because decoding a key costs an elliptic curve operation.
+  // Check the number before decoding, because decoding a key costs an elliptic curve operation.
   refuseTooMany(keys.length);
   return keys.map((key, index) => readPublicKey(key, `/public_keys/${index}`));
 }
@@ -127,7 +127,7 @@ async function refuseDeepNesting(
  * NOTE: writes rows, not entities. A new member takes the primary key of the member that it replaces, and the entity
  * manager would treat the two as the same entity.
  *
- * @param subjects of users who are pinned.
+ * @param subjects the ids of pinned users in the app's login, by user id.
  */
 export async function storeMembers(
   { em, notes }: UnitContext,
@@ -218,10 +218,10 @@ export async function lockKeyQuorumsForShare(
 }
 
 /**
- * Updates a key quorum. Given lists replace the stored ones; omitted lists stay. Requires authorization by the
- * members and the threshold as they are before the change.
+ * Updates a key quorum. Given lists replace the stored ones; omitted lists stay. Requires authorization by the members
+ * and with the threshold from before the change.
  *
- * @throws ApiError not_found, invalid_data, and what `requireOwner` throws.
+ * @throws ApiError not_found, invalid_data, what `requireOwner` throws, and what `recordQuorumChange` throws.
  */
 export async function updateKeyQuorum(
   context: OperationContext,
@@ -240,7 +240,7 @@ export async function updateKeyQuorum(
   await recordQuorumChange(context, { before, after, subjects });
   quorum.displayName = after.displayName;
   quorum.authorizationThreshold = after.threshold;
-  // INVARIANT: a changed implicit quorum is not used again for its original owner.
+  // INVARIANT: an implicit quorum that was changed no longer stands for the user or key for which it was created.
   quorum.implicitFor = null;
   await context.em.flush();
   await storeMembers(context, after, subjects);
@@ -248,7 +248,10 @@ export async function updateKeyQuorum(
   return after;
 }
 
-/** Users who stay members keep their pins, because the first record of the key quorum contains them. */
+/**
+ * Returns the pins of the users after a change. Users who stay members keep their pins, because the first record of the
+ * key quorum contains them.
+ */
 async function subjectsAfter(
   context: OperationContext,
   { id, userIds }: StoredKeyQuorum,
@@ -259,7 +262,7 @@ async function subjectsAfter(
 }
 
 /**
- * The key quorum after a change.
+ * Returns what a key quorum would be after a change, without changing it.
  *
  * @throws ApiError invalid_data when the result would be invalid.
  */
@@ -280,16 +283,16 @@ export async function checkKeyQuorumChange(
   return after;
 }
 
-// KYSELY: queries tables of higher layers by name, whose entities cannot be imported here.
+// KYSELY: queries tables of higher layers by name, because their entities cannot be imported here.
 
 /** A column in which another resource refers to a key quorum. */
 interface KeyQuorumReference {
-  /** The name of the reference in error messages. */
+  /** The role of the key quorum for that resource, for error messages. */
   readonly as: string;
   readonly isNamed: (context: KeyQuorumContext, id: string) => Promise<boolean>;
 }
 
-/** Every reference. Add a line for each resource that has an owner or signers. */
+/** All references. Add a line for each new resource that has an owner or signers. */
 const references: readonly KeyQuorumReference[] = [
   { as: 'the owner of a wallet', isNamed: namedIn('wallets', 'owner_id') },
   { as: 'a signer of a wallet', isNamed: namedIn('wallet_signers', 'signer_id') },
@@ -301,7 +304,7 @@ const references: readonly KeyQuorumReference[] = [
   { as: 'a member of another key quorum', isNamed: namedIn('key_quorum_members', 'member') },
 ];
 
-/** The roles that a key quorum still has, as text such as `the owner of a wallet`. */
+/** Returns the roles that a key quorum still has, such as `the owner of a wallet`. */
 async function listKeyQuorumReferences(context: KeyQuorumContext, id: string): Promise<string[]> {
   const named: string[] = [];
   for (const reference of references) {
@@ -323,7 +326,8 @@ function namedIn<Table extends keyof Tables & string>(
 /**
  * Deletes a key quorum that nothing refers to. Requires authorization by its own members.
  *
- * @throws ApiError not_found, authorization_key_has_associated_wallets, and what `requireOwner` throws.
+ * @throws ApiError not_found; authorization_key_has_associated_wallets while something refers to it; and what
+ * `requireOwner` throws.
  */
 export async function deleteKeyQuorum(context: OperationContext, id: string): Promise<void> {
   await lockKeyQuorum(context, id);
@@ -345,8 +349,8 @@ export async function deleteKeyQuorum(context: OperationContext, id: string): Pr
 
 /**
  * CHOICE: the specification gives no limit. Each request that needs authorization reads the keys of every member. One
- * key quorum can have 95 members and 5 nested key quorums of 100 members each. Key quorums that grow later are not
- * counted again.
+ * key quorum can have 95 members and 5 nested key quorums of 100 members each. A key quorum that grows later is not
+ * checked again.
  */
 const MAX_MEMBERS = 600;
 
@@ -369,7 +373,7 @@ export async function requireFewMembers(
   }
 }
 
-/** KYSELY: one count over a union of members. */
+/** KYSELY: one statement counts the members of several key quorums and of their nested key quorums. */
 async function countMembers({ em }: KeyQuorumContext, ids: readonly string[]): Promise<number> {
   const { count } = await em
     .getKysely<Tables>()

@@ -21,11 +21,14 @@ import type { StoredKeyQuorum } from './find-key-quorum.ts';
 import { KeyQuorumEntity, KeyQuorumMemberEntity } from './key-quorum.entity.ts';
 import { findVoucherKey } from './voucher-keys.ts';
 
-// KYSELY: joins changes of key quorums with their seals; upserts.
+// KYSELY: joins changes of key quorums with their seals; writes seals by upsert.
 
 type RecordContext = Parameters<typeof knownQuorumRows>[0];
 
-/** The records of the app's key quorums with these ids, followed by the records of nested key quorums. */
+/**
+ * Loads the records with which the key store verifies these key quorums of the app, followed by the records of their
+ * nested key quorums. Unknown ids are left out.
+ */
 export async function loadQuorumRecords(
   context: RecordContext,
   ids: readonly string[],
@@ -37,7 +40,7 @@ export async function loadQuorumRecords(
   const all = [...rows, ...nested];
   const changes = await readChanges(context, all);
   const records = new Map<string, QuorumRecord>();
-  // Key quorums without nested quorums come first, because the others contain references to them.
+  // Handle key quorums without nested quorums first, because the records of the others refer to these.
   for (const row of all.toSorted((a, b) => a.quorums.length - b.quorums.length)) {
     const ofRow = changes.get(row.id) ?? [];
     const stored = ofRow[0]?.base;
@@ -49,7 +52,7 @@ export async function loadQuorumRecords(
 }
 
 /**
- * The keys of the users in these key quorums: their current keys and, while an intent is executed, the keys with
+ * Reads the keys of the users in these key quorums: their current keys and, while an intent is executed, the keys with
  * which they signed the intent.
  */
 async function userKeysOf(
@@ -77,8 +80,8 @@ async function userKeysOf(
 }
 
 /**
- * The keys of users in the form that the key store expects. If one of the quorums accepts only keys that the app's login
- * vouches for, the key that verifies the vouchers is included.
+ * Reads the keys of users in the form that the key store expects. If a key quorum pins its users, the result also
+ * contains the key that verifies the vouchers for their keys.
  */
 export async function knownUsers(
   context: Parameters<typeof userKeysOf>[0],
@@ -118,11 +121,11 @@ const MAX_CHANGES = 64;
 const MAX_CHANGES_BYTES = 512 * 1024;
 
 /**
- * Stores a change of the members or the threshold together with the request that the members signed. Call it before
- * the change itself is stored.
+ * Stores a change of the members or the threshold together with the request that the members signed, and has the key
+ * store seal it. Call it before the members are replaced.
  *
- * @throws ApiError invalid_state for one change too many, and for an intent whose signatures an earlier version
- * collected.
+ * @throws ApiError invalid_state after 64 changes, for changes of more than 512 KiB, and for an intent whose signatures
+ * an earlier version collected.
  */
 export async function recordQuorumChange(
   context: OperationContext,
@@ -259,23 +262,23 @@ function baseOf(
 ): QuorumBase {
   const references = quorums.map((inner) => {
     const nested = records.get(inner);
-    // The nested key quorum was deleted. No record has this reference, so it never counts.
+    // The nested key quorum was deleted. No record has its id as a reference, so it never counts.
     return nested === undefined ? inner : quorumReference(nested.base);
   });
   const base = { appId: app.id, id, threshold, publicKeys, userIds, quorums: references };
   return users === undefined ? base : { ...base, users };
 }
 
-/** More than the number of single-key quorums that an app has. */
+/** A bound for the query. An app has fewer key quorums of one and the same key. */
 const MAX_CANDIDATES = 100;
 
 /**
- * Calls the key store with these key quorums. If the key store refuses, calls it once more with the key quorum that
- * it has on record as the owner.
+ * Calls the key store with these key quorums. If it refuses because of the owner, calls it once more, and adds the key
+ * quorum that it has on record as the owner.
  *
  * NOTE: an owner named by a single key can match several key quorums with that key. In earlier versions the key store
- * could record a different one than the database. The second call is safe, because the key store counts signatures
- * for its own recorded owner. The next change of the owner makes both records the same.
+ * could record a different one than the database. The second call is safe, because the key store counts signatures for
+ * its own recorded owner. The next change of the owner makes both records the same.
  *
  * @param owner the reference of the recorded owner.
  */
@@ -295,8 +298,8 @@ export async function withRecordedOwner<T>(
 }
 
 /**
- * The recorded owner, if it is a key quorum of a single key that is also the single key of one of `quorums`.
- * Undefined if `quorums` already contains the owner.
+ * Finds the key quorum that the key store has on record as the owner, if it consists of a single key that is also the
+ * only key of one of `quorums`. Returns undefined if `quorums` already contains the recorded owner.
  */
 export async function findRecordedOwner(
   context: Pick<OperationContext, 'app' | 'em'>,

@@ -7,9 +7,9 @@ import { type KeyQuorumContext, type MemberKind, requireKeyQuorums } from './fin
 import { pinUsers } from './voucher-keys.ts';
 
 /**
- * One public key of a body in canonical form.
+ * Converts a public key of a body to canonical form.
  *
- * @throws ApiError invalid_data
+ * @throws ApiError invalid_data that names the field.
  */
 export function readPublicKey(key: string, pointer: string): string {
   try {
@@ -22,16 +22,16 @@ export function readPublicKey(key: string, pointer: string): string {
 
 // HOT: part of creating an owned wallet (bench `stored`); the entity manager has no key-share lock.
 
-/** How a body names the owner of a resource. */
+/** The fields with which a body names the owner of a resource. */
 export interface OwnerFields {
   readonly owner?: { readonly public_key: string } | { readonly user_id: string } | null | undefined;
-  /** A key quorum. */
+  /** The id of a key quorum. */
   readonly owner_id?: string | null | undefined;
 }
 
 /**
- * Resolves `owner` or `owner_id` to a key quorum. A user or public key gets a key quorum with one member, which is
- * created when it is first named and reused afterwards.
+ * Resolves `owner` or `owner_id` to a key quorum. For a user or a public key, this is a key quorum with that one
+ * member. It is created when the user or key is first named, and reused afterwards.
  *
  * @param newId the id of the key quorum if it is created. Default: a new id.
  * @returns the key quorum's id; null when the owner is removed; undefined when neither field is given.
@@ -47,7 +47,7 @@ export async function resolveOwner(
   return quorumOfOne(context, owner, newId);
 }
 
-/** Placeholder for a key quorum that does not exist until the change is executed. It owns nothing yet. */
+/** Stands for a key quorum that is created only when the change is executed. It owns nothing yet. */
 const NEW_QUORUM = 'new';
 
 /**
@@ -65,7 +65,7 @@ export async function checkOwner(
   return (await findImplicit(context, implicitName(owner.kind, owner.member))) ?? NEW_QUORUM;
 }
 
-/** The owner that the body names: a key quorum id, the only member of a key quorum, null, or undefined. */
+/** Reads which owner the body names: a key quorum's id, the only member of a key quorum, null, or undefined. */
 async function readOwner(
   context: KeyQuorumContext,
   { owner, owner_id: ownerId }: OwnerFields,
@@ -93,8 +93,8 @@ async function quorumOfOne(
   const known = await findImplicit(context, implicitFor);
   if (known !== undefined) return known;
   const database = context.em.getKysely<Tables>();
-  // Draws the id even if it is not needed. Otherwise later ids of a seeded sandbox would depend on whether the quorum
-  // exists.
+  // Draw the id even if it is not needed. Otherwise, the later ids of a seeded sandbox would depend on whether the
+  // quorum exists.
   const drawn = context.ids.cuid2();
   const id = newId ?? drawn;
   const users = kind === 'user' ? await pinUsers(context, [member]) : undefined;
@@ -123,7 +123,7 @@ async function quorumOfOne(
   return made;
 }
 
-/** The key quorum that was created for this public key or user as an owner, in its current state. */
+/** Finds the key quorum that was created for this public key or user as an owner. It may have been changed since. */
 export async function findQuorumOf(
   { app, em }: KeyQuorumContext,
   kind: 'public_key' | 'user',
@@ -144,7 +144,7 @@ function implicitName(kind: MemberKind, member: string): string {
 }
 
 async function findImplicit(context: KeyQuorumContext, implicitFor: string): Promise<string | undefined> {
-  // Locks the key quorum so that it is not deleted or changed before the reference to it is stored.
+  // Lock the key quorum, so that it is not deleted or changed before the reference to it is stored.
   const row = await context.em
     .getKysely<Tables>()
     .selectFrom('key_quorums')

@@ -5,7 +5,7 @@ import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
 import { LinkedAccountEntity } from '../user-records/user.entity.ts';
 
-// KYSELY: read for every use of a wallet whose owner has pinned users, and an upsert.
+// KYSELY: a prepared read for every use of a wallet whose owner has pinned users, and an upsert.
 
 type Context = Pick<OperationContext, 'app' | 'em'> & {
   readonly keyStore: Pick<Services['keyStore'], 'loginApps'>;
@@ -30,7 +30,7 @@ const selectKey = prepareQuery<{ appId: string }, VoucherRow>((database, { appId
     .where('app_id', '=', appId),
 );
 
-/** The app's voucher key, or undefined if the app has none. */
+/** Returns the app's voucher key, or undefined if the app has none. */
 export async function findVoucherKey({
   app,
   em,
@@ -45,9 +45,9 @@ export async function findVoucherKey({
 }
 
 /**
- * The pins by which the key store recognizes these users as members of a new key quorum. Undefined if the key store
- * does not verify the app's login, or if one of the users has no account in it. The key store then has to trust the
- * server about the users' keys.
+ * Returns the pins by which the key store recognizes these users as members of a new key quorum. Returns undefined if
+ * there are no users, if the key store does not verify the app's login, or if one of the users has no account in it.
+ * The key store then has to trust the server about the users' keys.
  */
 export async function pinUsers(
   context: Context,
@@ -61,7 +61,7 @@ export async function pinUsers(
   return userIds.every((id) => Object.hasOwn(subjects, id)) ? { voucher: key.name, subjects } : undefined;
 }
 
-/** Maps user ids to the users' ids in the app's login. Users without such an id are left out. */
+/** Maps user ids to the users' ids in the app's login. Users without a readable id there are left out. */
 export async function subjectsOf(
   { app, em }: Pick<Context, 'app' | 'em'>,
   userIds: readonly string[],
@@ -103,10 +103,10 @@ export async function makeVoucherKeys({
         wrapped_data_key: Buffer.from(sealed.wrappedDataKey),
         master_key_id: sealed.masterKeyId,
       })
-      // Another server may be starting at the same time.
+      // Another server may be creating the key at the same time.
       .onConflict((conflict) => conflict.doNothing())
       .execute();
-    // Vouchers of an earlier key are invalid, because that key no longer exists. No key quorum depends on it.
+    // Vouchers of an earlier voucher key are useless, because that key no longer exists. No key quorum pins it.
     await database.updateTable('user_keys').set({ voucher: null }).where('app_id', '=', appId).execute();
   }
   return unknown;

@@ -14,8 +14,8 @@ export const OperatorEntity = defineEntity({
     secretHash: p.text().strictNullable(),
     createdAtMs: p.bigint('number'),
     /**
-     * The row of a removed operator stays, because the audit log names it, and because the admin port stays closed
-     * once an operator existed.
+     * When the operator was removed. The row stays, because the audit log names the operator, and because the admin
+     * port stays closed once an operator existed.
      */
     removedAtMs: p.bigint('number').strictNullable(),
   },

@@ -14,7 +14,7 @@ import { OperatorEntity, type StoredOperator } from './operator.entity.ts';
 /** Where an operator's call comes from. */
 type OperatorOrigin = 'admin_port' | 'command_line' | 'control_plane';
 
-/** Who calls a verb that no app is authenticated for. */
+/** The caller of a verb that is called by operators, so that no app is authenticated. */
 export interface OperatorCaller {
   readonly origin: OperatorOrigin;
   /** Undefined for a caller without an operator's secret. Such a caller may act on every app. */
@@ -30,12 +30,15 @@ export function requireOwnApp({ operator }: OperatorCaller, appId: string, noun:
   if (operator !== undefined && operator.appId !== appId) throw notFound(noun);
 }
 
-/** Whether the server has ever had an operator. */
+/** Returns whether the server has ever had an operator. */
 export async function hasOperators(em: SqlEntityManager): Promise<boolean> {
   return (await em.find(OperatorEntity, {}, { limit: 1 })).length > 0;
 }
 
-/** The operator with this secret. Undefined for an unknown secret and for the secret of a removed operator. */
+/**
+ * Finds the operator with this secret. Returns undefined for an unknown secret and for the secret of a removed
+ * operator.
+ */
 export async function operatorWithSecret(
   em: SqlEntityManager,
   secret: string,
@@ -50,16 +53,16 @@ function hashOperatorSecret(secret: string): string {
 }
 
 /**
- * Serializes changes to an app's operators and changes made by them until the transaction ends. Take this lock before
- * all others.
+ * Serializes, until the transaction ends, the changes to an app's operators and the changes that they make. Take this
+ * lock before all others.
  */
 function lockOperators(em: SqlEntityManager, appId: string): Promise<void> {
   return lockName(em, 'operators', `operators ${appId}`);
 }
 
 /**
- * Checks, in the transaction of a change, that the calling operator still exists and still has the role. Both may
- * have changed since the secret was checked.
+ * Checks, in the transaction of a change, that the calling operator still exists and still has the role. Both may have
+ * changed since the secret was checked. A caller without an operator's secret passes.
  *
  * @throws ApiError missing_or_invalid_token
  */
@@ -76,7 +79,7 @@ const operatorRoles = ['viewer', 'developer', 'admin'] as const;
 
 export type OperatorRole = (typeof operatorRoles)[number];
 
-/** Whether an operator with this role may do something that requires the role `needed`. */
+/** Returns whether an operator with this role may do something that requires the role `needed`. */
 export function includesRole(role: OperatorRole, needed: OperatorRole): boolean {
   return operatorRoles.indexOf(role) >= operatorRoles.indexOf(needed);
 }
@@ -86,7 +89,7 @@ interface RecordingContext extends UnitContext {
   readonly by: OperatorCaller;
 }
 
-/** The length limit of a recorded target. Ids are shorter, but callers can send longer texts in their place. */
+/** The maximum length of a recorded target. Ids are shorter, but callers can send longer strings in their place. */
 const MAX_TARGET = 100;
 
 /**
@@ -106,7 +109,10 @@ export function recordChange(
   return record(context, { ...change, result: 'done' });
 }
 
-/** Records that an operator read something or was refused. `result` is `done` or an error code. */
+/**
+ * Records that an operator read something or was refused. `result` is `done` or an error code. Calls without an
+ * operator's secret are not recorded.
+ */
 export async function recordCall(
   context: RecordingContext,
   call: { readonly action: string; readonly targets: Record<string, string>; readonly result: string },
@@ -164,7 +170,7 @@ interface AddingContext extends RecordingContext {
 const MAX_OPERATORS = 100;
 
 /**
- * Adds an operator to an app. The text of the secret is only in this result; it is not stored.
+ * Adds an operator to an app. Only this result contains the text of the secret, which is not stored.
  *
  * @throws ApiError not_found; invalid_request when the app already has the maximum number of operators.
  */
@@ -198,7 +204,7 @@ export async function addOperator(
 }
 
 /**
- * Gives an operator another role.
+ * Changes the role of an operator.
  *
  * @throws ApiError not_found, also for a removed operator.
  */
@@ -275,7 +281,7 @@ interface OperatorRecord {
   readonly operatorName: string | null;
 }
 
-/** An operator as the admin port and the command line show it, without the secret. */
+/** Converts an operator to the form that the admin port and the command line show, without the secret. */
 export function operatorView({ id, appId, name, role, createdAtMs }: StoredOperator) {
   return { id, app_id: appId, name, role, created_at_ms: createdAtMs };
 }
@@ -300,7 +306,7 @@ interface ReadingContext {
 }
 
 /**
- * The operators of an app, oldest first. Removed operators are left out.
+ * Lists the operators of an app, oldest first, without removed operators.
  *
  * @throws ApiError not_found
  */
@@ -315,7 +321,7 @@ export async function listOperators({ em, by }: ReadingContext, appId: string): 
 }
 
 /**
- * One page of the records about an app, newest first, from the audit log.
+ * Lists one page of the audit records about an app that operators caused, newest first.
  *
  * @param page `before`: the sequence of the last record of the previous page.
  * @throws ApiError not_found
@@ -327,7 +333,7 @@ export async function listOperatorRecords(
 ): Promise<OperatorRecord[]> {
   requireOwnApp(by, appId, 'App');
   await findApp(em, appId);
-  // The newest records have no sequence yet.
+  // The newest records may have no place in the log yet, and then they have no sequence.
   await sequenceAll(em, nowMs);
   const older = page.before === undefined ? {} : { leafIndex: { $lt: page.before - 1 } };
   const records = await em.find(
@@ -345,7 +351,7 @@ export async function listOperatorRecords(
   return read.map(({ sequence, entry }) => ({
     sequence,
     entry,
-    // The log has no names, because they are personal.
+    // The log contains ids instead of names, because names are personal data.
     operatorName: names.get(entry.by.operator_id ?? '') ?? null,
   }));
 }

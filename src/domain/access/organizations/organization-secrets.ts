@@ -8,7 +8,7 @@ import { OrganizationSecretEntity, type StoredOrganizationSecret } from './organ
 import { findOrganization, type OrganizationContext } from './organization.ts';
 
 /**
- * Creates a secret for an organization. The text of the secret is only in this result; it is not stored.
+ * Creates a secret for an organization. Only this result contains the text of the secret, which is not stored.
  *
  * @throws ApiError not_found
  */
@@ -36,7 +36,7 @@ export async function createOrganizationSecret(
 const MAX_LISTED = 1_000;
 
 /**
- * The newest secrets of an organization, newest first. The list includes revoked secrets.
+ * Lists the newest secrets of an organization, newest first, including revoked secrets.
  *
  * @throws ApiError not_found
  */
@@ -54,7 +54,7 @@ export async function listOrganizationSecrets(
 }
 
 /**
- * Revokes a secret; revoking it again has no effect.
+ * Revokes a secret. Revoking a revoked secret has no effect.
  *
  * @throws ApiError not_found
  */
@@ -70,7 +70,7 @@ export async function revokeOrganizationSecret(
 }
 
 /**
- * Sets the P-256 key that must sign requests with a secret; null for none.
+ * Sets the P-256 key that must sign requests with a secret; null removes the requirement.
  *
  * @throws ApiError not_found, also for a revoked secret; invalid_data for an invalid key.
  */
@@ -86,7 +86,7 @@ export async function bindOrganizationSecret(
   await context.em.flush();
 }
 
-/** A secret, locked for update until the transaction ends. */
+/** Finds a secret of an organization and locks it until the transaction ends. */
 async function findSecret(
   context: OrganizationContext,
   organizationId: string,

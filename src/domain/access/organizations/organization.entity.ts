@@ -1,6 +1,6 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 
-/** A secret with which an organization authenticates. Only the response that created it contains its text. */
+/** A secret with which an organization authenticates. Only the response to its creation contains the secret itself. */
 export const OrganizationSecretEntity = defineEntity({
   name: 'OrganizationSecret',
   tableName: 'organization_secrets',
@@ -11,7 +11,10 @@ export const OrganizationSecretEntity = defineEntity({
     secretHash: p.text(),
     /** The last four characters, to distinguish secrets. */
     lastFour: p.text(),
-    /** Canonical base64 SubjectPublicKeyInfo of the key that must sign requests with this secret. */
+    /**
+     * Canonical base64 SubjectPublicKeyInfo of the key that must sign requests with this secret; null if no signature
+     * is needed.
+     */
     signingPublicKey: p.text().strictNullable(),
     createdAtMs: p.bigint('number'),
     revokedAtMs: p.bigint('number').strictNullable(),

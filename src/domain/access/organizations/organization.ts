@@ -21,7 +21,7 @@ export type OrganizationContext = Pick<OperationContext, 'app' | 'em'>;
 const MAX_PAGE = 100;
 
 /**
- * An organization of the app.
+ * Finds an organization of the app.
  *
  * @throws ApiError not_found
  */
@@ -34,7 +34,7 @@ export async function findOrganization(
   return organization;
 }
 
-/** An organization of the app, or undefined. */
+/** Returns an organization of the app, or undefined. */
 export async function getOrganization(
   { app, em }: OrganizationContext,
   id: string,
@@ -44,7 +44,7 @@ export async function getOrganization(
 }
 
 /**
- * An organization that is about to change or to get a wallet, locked until the transaction ends.
+ * Finds an organization that is about to change or to get a wallet, and locks it until the transaction ends.
  *
  * @throws ApiError not_found
  */
@@ -60,10 +60,10 @@ export async function findOrganizationForUpdate(
 }
 
 /**
- * One page of the app's organizations, newest first.
+ * Lists one page of the app's organizations, newest first.
  *
- * @param cursor the `nextCursor` of the previous page; `limit` is 1 to 100, 100 when left out.
- * @throws ApiError invalid_data for a cursor of no organization.
+ * @param cursor the `nextCursor` of the previous page; `limit` is 1 to 100, and 100 by default.
+ * @throws ApiError invalid_data for a cursor that is no organization of the app.
  */
 export async function listOrganizations(
   context: OrganizationContext,
@@ -89,7 +89,7 @@ function isOrganizationId(id: string): boolean {
 /**
  * Creates an organization.
  *
- * @throws ApiError invalid_data when the key quorum does not exist.
+ * @throws ApiError invalid_data when its default key quorum does not exist.
  */
 export async function createOrganization(
   context: OperationContext,
@@ -140,7 +140,7 @@ export async function deleteOrganization(context: OperationContext, id: string):
   await context.em.remove(organization).flush();
 }
 
-/** An organization in wire form. Times: Unix ms. */
+/** Converts an organization to wire form, with times in Unix ms. */
 export function organizationView(organization: StoredOrganization): Organization {
   return {
     id: organization.id,
@@ -153,7 +153,6 @@ export function organizationView(organization: StoredOrganization): Organization
 
 // KYSELY: counts rows of `wallets`, whose entity belongs to a higher layer.
 
-/** The maximum number of wallets of an organization. */
 const MAX_ORGANIZATION_WALLETS = 150;
 
 /** The user or organization to which a wallet is assigned. */
@@ -163,8 +162,8 @@ export interface WalletEntity {
 }
 
 /**
- * The key quorum that owns a new wallet of this user or organization if the request names no owner. Undefined if
- * there is none.
+ * Returns the key quorum that owns a new wallet of this user or organization if the request names no owner. Returns
+ * undefined if there is none.
  */
 export async function defaultOwnerOf(
   { app, em }: Pick<OperationContext, 'app' | 'em'>,

@@ -35,10 +35,12 @@ const selectRows = prepareQueryOfIds<QuorumRow>((database, { ids, appId }) =>
     .orderBy('row.position'),
 );
 
-/** `notes` caches rows for the unit of work. It is undefined while a request is planned, before its unit of work begins. */
+/**
+ * `notes` caches the rows during a unit of work. It is undefined while a request is planned, before its unit of work.
+ */
 type ReadContext = Pick<PlanContext, 'em' | 'app'> & { readonly notes?: UnitNotes };
 
-/** Reads the rows of the app's key quorums among these ids, in the order of their members. */
+/** Reads the rows of the app's key quorums with these ids, in the order of their members. */
 async function readQuorumRows(context: ReadContext, ids: readonly string[]): Promise<readonly QuorumRow[]> {
   if (ids.length === 0) return [];
   const rows = await selectRows(context, ids);
@@ -47,8 +49,8 @@ async function readQuorumRows(context: ReadContext, ids: readonly string[]): Pro
 }
 
 /**
- * `readQuorumRows` with a cache of the unit of work. The server counts the signatures of a request with the same rows
- * that the key store receives.
+ * Returns the rows that `readQuorumRows` reads, from the cache of the unit of work if they are there. With the same
+ * rows, the server counts the signatures of a request and the key store gets its records.
  */
 export async function knownQuorumRows(
   context: ReadContext,
@@ -59,7 +61,7 @@ export async function knownQuorumRows(
   return isKnown ? before.rows : readQuorumRows(context, ids);
 }
 
-/** Clears the cached rows. Call it when members of a key quorum have changed. */
+/** Clears the cached rows. Call it when the members of a key quorum have changed. */
 export function forgetQuorumRows(notes: UnitNotes): void {
   notes.quorums = undefined;
 }
@@ -72,17 +74,17 @@ function isSameList(one: readonly string[], other: readonly string[]): boolean {
 // one hour.
 const MAX_LIVE_KEYS = 100;
 const MAX_EXPIRED_KEYS = 20;
-// The maximum number of signatures that are read for one user. A user can have signatures for other intents, too.
+// The maximum number of keys that are read for one user. Some of them may be limited to other intents.
 const MAX_ROWS = 200;
 
 type LoadContext = ReadContext & Pick<PlanContext, 'nowMs'>;
 
-/** Rows of one quorum before its users and nested quorums are filled in. */
+/** The rows of one key quorum, before its users and nested key quorums are loaded. */
 interface QuorumRows {
   readonly id: string;
   readonly displayName: string | null;
   readonly threshold: number | null;
-  /** Whether only keys that the key store vouches for count for the users. */
+  /** Whether the key quorum counts only those keys of its users for which the key store vouches. */
   readonly isPinned: boolean;
   /** Whether the app has the voucher key that pins the users. */
   readonly hasVoucherKey: boolean;
@@ -104,8 +106,8 @@ interface UserKeys {
 }
 
 /**
- * The app's key quorums at `context.nowMs`, by id; unknown ids are left out. A key bound to an intent counts only
- * when `intentId` is that intent.
+ * Loads the app's key quorums as they are at `context.nowMs`, by id. Unknown ids are left out. A key bound to intents
+ * counts only if `intentId` is one of them.
  */
 export async function loadQuorums(
   context: LoadContext,
@@ -122,7 +124,7 @@ export async function loadQuorums(
   return new Map([...parents].map(([id, rows]) => [id, assemble(rows, keys, children)]));
 }
 
-/** A user as the only member of a key quorum, which is not stored. */
+/** Loads a user as the only member of a key quorum that is not stored. */
 export async function loadUserAsQuorum(context: LoadContext, userId: string): Promise<LoadedQuorum> {
   const keys = await readUserKeys(context, [userId], undefined);
   const members = [{ kind: 'user', member: userId, subject: null }];
@@ -161,8 +163,8 @@ function unpinnedKeys({ liveKeys, expiredKeys }: UserKeys) {
 }
 
 /**
- * The keys of a pinned user that the key store counts: those that it vouched for under this id in the app's login.
- * After the account in the login was replaced, a user also has keys under another id.
+ * Returns the keys of a pinned user that the key store counts: those for which it vouched under this id in the app's
+ * login. A user whose account in the login was replaced also has keys under another id.
  */
 function vouchedKeys({ liveKeys, expiredKeys, vouchers }: UserKeys, subject: string | null) {
   const counting = liveKeys.filter((key) => {
@@ -224,8 +226,8 @@ async function readUserKeys(
 }
 
 /**
- * Reads only the newest keys of each user, so that a user who logs in often does not slow down the requests of
- * others.
+ * Selects only the newest keys of each user, so that a user who logs in often does not slow down the requests of other
+ * users.
  */
 function selectUserKeys({ em, app }: LoadContext, userIds: readonly string[]) {
   return em
@@ -249,7 +251,7 @@ function selectUserKeys({ em, app }: LoadContext, userIds: readonly string[]) {
         )
         .where('user_id', 'in', [...userIds])
         .where('user_keys.app_id', '=', app.id)
-        // Freezing a user deletes the keys. Servers of the previous version do not delete them.
+        // Freezing a user deletes the user's keys. Servers of the previous version do not delete them.
         .where('users.frozen_at_ms', 'is', null)
         .as('newest'),
     )

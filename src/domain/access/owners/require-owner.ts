@@ -42,8 +42,8 @@ const MAX_QUORUMS = 5;
 // KYSELY: joins tables of higher layers, whose entities cannot be imported here.
 
 /**
- * `data` of an error about refused signatures: `diagnoseSignatures`, and the key quorums of the app that contain a
- * key which signed.
+ * Returns the `data` of an error about refused signatures: the result of `diagnoseSignatures`, completed by the users
+ * and key quorums of the app to which the keys that signed belong.
  */
 export async function explainRefused(
   context: OperationContext,
@@ -102,7 +102,10 @@ async function quorumsWith({ app, em }: OperationContext, keys: readonly string[
   return Map.groupBy(rows, ({ key }) => key);
 }
 
-/** The evidence for the key store that the request was authorized. Undefined while an automation runs. */
+/**
+ * Returns the evidence with which the key store verifies that the request was authorized. Returns undefined if there is
+ * none: while an automation runs, and for an intent whose signatures an earlier version collected.
+ */
 export function evidenceOf({ proof }: Pick<OperationContext, 'proof'>): Evidence | undefined {
   if (proof.agreed !== undefined) return proof.agreed.evidence;
   const payloads = proof.noted.covered ?? proof.canonicalPayloads().slice(0, 1);
@@ -116,11 +119,11 @@ export function evidenceOf({ proof }: Pick<OperationContext, 'proof'>): Evidence
 export interface AdditionalSigner {
   /** The key quorum that may sign. */
   readonly signerId: string;
-  /** Policies that replace the wallet's policies when this signer signs. Absent: the wallet's policies apply. */
+  /** Policies that replace the wallet's policies when this signer signs. If absent, the wallet's policies apply. */
   readonly overridePolicyIds?: readonly string[];
 }
 
-/** The party that authorized a request. */
+/** The party that authorized a request: the owner, an additional signer, or nobody because there is no owner. */
 export type SignedBy =
   | { readonly kind: 'owner' }
   | { readonly kind: 'signer'; readonly signerId: string; readonly overridePolicyIds?: readonly string[] }
@@ -178,7 +181,7 @@ async function requireAgreement(
 }
 
 /**
- * Requires a signature by a live key of a user, regardless of what the user owns.
+ * Requires a signature by a live key of a user, whatever the user owns.
  *
  * @throws ApiError what `requireOwner` throws.
  */
@@ -187,7 +190,7 @@ export async function requireUserKey(context: OperationContext, userId: string):
   await requireParty(context, [{ role: 'owner', quorum, signedBy: { kind: 'owner' } }]);
 }
 
-/** Whether a user has a key that can sign now. */
+/** Returns whether a user has a key that can sign now. */
 export async function hasLiveKey(context: OperationContext, userId: string): Promise<boolean> {
   return quorumKeys(await loadUserAsQuorum(context, userId)).length > 0;
 }
@@ -207,13 +210,13 @@ async function requireParty(context: OperationContext, parties: readonly Eligibl
   return agreed.signedBy;
 }
 
-/** A party and the role in which it authorizes. */
+/** A party with the role in which it authorizes. */
 export interface EligibleParty extends Party {
   readonly signedBy: SignedBy;
 }
 
 /**
- * The current parties whose authorization suffices: the owner, then the additional signers. With `intentId`, user
+ * Loads the parties any of which can authorize a request: the owner, then the additional signers. With `intentId`, user
  * keys bound to that intent also count.
  */
 export async function loadParties(
@@ -241,7 +244,7 @@ export async function loadParties(
   ];
 }
 
-/** The first party whose threshold an intent's signatures reach, the owner first. */
+/** Finds the first party whose threshold the signatures of an intent reach, beginning with the owner. */
 export function findAgreed(
   parties: readonly EligibleParty[],
   agreement: Agreement,
@@ -255,12 +258,12 @@ const nothingVerified: VerifiedSignatures = {
   payloadIndices: new Set(),
 };
 
-// The public keys that last signed for an owner, in signature order. The same keys usually sign again, and each
+// Caches the public keys that last signed for an owner, in signature order. The same keys usually sign again, and each
 // failed verification costs as much as a database look-up.
 const recentSigners = new LRUCache<string, ReadonlySet<string>>({ max: 10_000 });
 
 async function verify(context: OperationContext, parties: readonly Party[]): Promise<VerifiedSignatures> {
-  // Diagnostics report on every signature, even if there are too few of them.
+  // With diagnostics, every signature is verified and reported, even if there are too few.
   if (!context.diagnostics && hasTooFew(context.proof.signatures, parties)) return nothingVerified;
   const owner = parties[0]?.quorum;
   if (owner === undefined) return nothingVerified;

@@ -23,7 +23,7 @@ import { NUMBER_KEY } from '../condition-sets/condition-set.entity.ts';
 
 type EnforceContext = Pick<OperationContext, 'app' | 'em' | 'nowMs'>;
 
-/** A policy of the app by its id. */
+/** A reference to a policy of the app. */
 export interface NamedPolicy {
   readonly id: string;
   /** The digest of the policy's rules, if it was read together with the reference to the policy. */
@@ -37,7 +37,7 @@ interface Kept {
 }
 
 const MAX_KEPT_POLICIES = 1000;
-/** The most values looked up in a condition set by one query. */
+/** The maximum number of values that one query looks up in a condition set. */
 const MAX_ASKED = 500;
 const compiled = new LRUCache<string, Kept>({ max: MAX_KEPT_POLICIES });
 
@@ -55,8 +55,8 @@ interface Asked {
 }
 
 /**
- * Evaluates an action under every applicable policy, and stops at the first denial. All policies must allow the
- * action. Only denials get a trace, because a trace takes several times as long as the decision.
+ * Evaluates an action under every applicable policy, and stops at the first denial. All policies must allow the action.
+ * Only denials get a trace, because a trace takes several times as long as the decision.
  *
  * @throws ApiError what `decide` throws.
  */
@@ -88,12 +88,16 @@ export async function evaluatePolicies(
 }
 
 /**
- * CHOICE: the maximum number of conditions in a trace of every unit. Beyond it, the trace shows only the unit that
- * decides, because making the full trace takes longer than the decision.
+ * CHOICE: the maximum number of conditions for which a trace shows every unit of the action. Beyond it, the trace shows
+ * only the unit that decides, because the full trace takes longer than the decision.
  */
 const MAX_TRACED_CONDITIONS = 2_000;
 
-/** @param deciding the unit to show if the trace cannot show all units. */
+/**
+ * Evaluates the action again, with a trace.
+ *
+ * @param deciding the unit to show if the trace cannot show all units.
+ */
 function traceOf({ policy, facts }: Asked, action: PolicyAction, deciding?: ActionUnit): PolicyDecision {
   const conditions = rulesFor(policy, action).reduce((sum, rule) => sum + rule.conditions.length, 0);
   const isShort = conditions * action.units.length <= MAX_TRACED_CONDITIONS;
@@ -104,7 +108,7 @@ function traceOf({ policy, facts }: Asked, action: PolicyAction, deciding?: Acti
 /**
  * Evaluates an action under one policy. The result contains everything that the decision depends on.
  *
- * @throws ApiError invalid_data for a request with so many calls or values that evaluating it would delay other
+ * @throws ApiError invalid_data for a request with so many calls or values that its evaluation would delay other
  * requests.
  */
 export async function decide(
@@ -117,7 +121,7 @@ export async function decide(
 }
 
 /**
- * Reads the external facts that the policy needs about the action.
+ * Reads the facts about the action that the policy needs from the database.
  *
  * @throws ApiError what `decide` throws.
  */
@@ -147,7 +151,7 @@ const selectDigest = prepareQuery<{ appId: string; id: string }, { rules_digest:
     database.selectFrom('policies').select('rules_digest').where('id', '=', id).where('app_id', '=', appId),
 );
 
-/** A compiled policy of the app. Its rules are read only if the cached compilation is outdated. */
+/** Loads a policy of the app in compiled form. Reads its rules only if the cached form is outdated. */
 export async function loadPolicy(
   { app, em }: EnforceContext,
   { id, rulesDigest }: NamedPolicy,
@@ -171,7 +175,7 @@ export async function loadPolicy(
   return policy;
 }
 
-/** The candidates that are in the set, by key. Undefined when the set no longer exists. */
+/** Returns the keys of the candidates that are in the set; undefined when the set no longer exists. */
 async function findMembers(
   { app, em }: EnforceContext,
   conditionSetId: string,
@@ -204,7 +208,7 @@ async function findMembers(
   return new Set(candidates.filter(isHeld).map(setCandidateKey));
 }
 
-/** The notations in which items of a set are compared with a candidate. */
+/** The expressions for the three notations in which the items of a set are compared with a candidate. */
 const itemKeys = {
   exact: sql<string>`value`,
   ignoringCase: sql<string>`value_lower`,
@@ -218,7 +222,7 @@ async function itemsHeld(
   key: RawBuilder<string>,
   asked: readonly string[],
 ): Promise<ReadonlySet<string>> {
-  // No set can contain such a text, and PostgreSQL does not accept it as a parameter.
+  // No set can contain a malformed string or U+0000, and PostgreSQL does not accept them as parameters.
   const keys = asked.filter((text) => text.isWellFormed() && !text.includes('\0'));
   const held = new Set<string>();
   for (let at = 0; at < keys.length; at += MAX_ASKED) {
@@ -234,15 +238,15 @@ async function itemsHeld(
   return held;
 }
 
-/** A decoded action as JSON. */
+/** The JSON form of a decoded action. */
 export interface ActionView {
   readonly method: string;
   readonly units: readonly Readonly<Record<string, unknown>>[];
 }
 
 /**
- * A decoded action as JSON. Large integers become decimal text, bytes become `0x` hex, and absent fields are left
- * out. The names are those of `src/engine/policy/action.ts`.
+ * Converts a decoded action to JSON. Large integers become decimal strings, bytes become `0x` hex, and absent fields
+ * are left out. The names are those of `src/engine/policy/action.ts`.
  */
 export function renderAction({ method, units }: PolicyAction): ActionView {
   return { method, units: units.map((unit) => render(unit) as Readonly<Record<string, unknown>>) };

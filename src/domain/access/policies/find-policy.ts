@@ -39,7 +39,7 @@ export function readPolicy(document: PolicyDocument): StoredPolicy {
 }
 
 /**
- * A policy of the app.
+ * Finds a policy of the app.
  *
  * @throws ApiError not_found
  */
@@ -49,7 +49,7 @@ export async function findPolicy({ app, em }: PolicyContext, id: string): Promis
   return readPolicy(document);
 }
 
-/** The app's policies among these ids. */
+/** Lists the app's policies with these ids. */
 export async function listPoliciesOfIds(
   { app, em }: PolicyContext,
   ids: readonly string[],
@@ -59,16 +59,16 @@ export async function listPoliciesOfIds(
 }
 
 /**
- * One page of the app's policies, newest first, without their rules.
+ * Lists one page of the app's policies, newest first, without their rules.
  *
- * @param page `limit` is 1 to 100, 100 when left out.
- * @throws ApiError invalid_data for a cursor of no policy.
+ * @param page `limit` is 1 to 100, and 100 by default.
+ * @throws ApiError invalid_data for a cursor that is no policy of the app.
  */
 export async function listPolicies(
   { app, em }: PolicyContext,
   { cursor, limit = MAX_PAGE }: { cursor?: string | undefined; limit?: number | undefined },
 ): Promise<{ policies: Omit<StoredPolicy, 'rules'>[]; nextCursor: string | null }> {
-  // The rules of a policy can be a megabyte long.
+  // A list leaves out the rules, because those of one policy can be a megabyte long.
   const exclude = ['rules'] as const;
   const after =
     cursor === undefined
@@ -81,7 +81,7 @@ export async function listPolicies(
 }
 
 /**
- * A policy, locked for update until the transaction ends.
+ * Finds a policy, and locks it until the transaction ends.
  *
  * @throws ApiError not_found
  */
@@ -91,12 +91,12 @@ export async function findPolicyForUpdate({ app, em }: PolicyContext, id: string
   return readPolicy(document);
 }
 
-/** A policy in wire form. */
+/** Converts a policy to wire form. */
 export function policyView(policy: StoredPolicy): Policy {
   return { ...policySummaryView(policy), rules: [...policy.rules] };
 }
 
-/** A policy in lists: without its rules. */
+/** Converts a policy to the form in lists, without its rules. */
 export function policySummaryView(policy: Omit<StoredPolicy, 'rules'>): PolicySummary {
   return {
     id: policy.id,
@@ -109,7 +109,7 @@ export function policySummaryView(policy: Omit<StoredPolicy, 'rules'>): PolicySu
 }
 
 /**
- * Checks that the policies named in a body exist and match the wallet's chain type. Locks them against deletion.
+ * Checks that the policies that a body names exist and match the wallet's chain type, and locks them against deletion.
  *
  * @param pointer JSON pointer to the array that names them.
  * @throws ApiError invalid_data
@@ -159,12 +159,13 @@ interface PolicyPart {
   readonly place: string;
 }
 
-/** JSON pointer to a reference in the body. */
+/** Returns the JSON pointer in the body to a reference. */
 type PointerOf = (ruleIndex: number, place: string) => string;
 
 /**
  * Refuses rules of an owned policy that refer to a condition set or an aggregation with a different owner or none.
- * Applies only if the app's settings ask for it. Whoever can change such a part can change what the policy allows.
+ * Whoever can change such a part can change what the policy allows. Applies only if the app's safeguard
+ * `policy_parts_require_owner` is on.
  *
  * @throws ApiError invalid_data that names the reference.
  */
@@ -193,7 +194,7 @@ export async function requirePartsOfOwner(
 }
 
 /**
- * The check of `requirePartsOfOwner` for an update of a policy, which can change its rules, its owner or both.
+ * Makes the check of `requirePartsOfOwner` for an update of a policy, which can change its rules, its owner or both.
  *
  * @param ownerId the owner that the body names; undefined if it names none.
  * @throws ApiError invalid_data that names the reference or, without new rules, the owner.
@@ -229,7 +230,7 @@ function partsOf(rule: PolicyRuleRequest, ruleIndex: number): PolicyPart[] {
   });
 }
 
-/** The owners of the condition sets and aggregations that exist. */
+/** Reads the owners of those condition sets and aggregations that exist. */
 async function readOwners(
   { app, em }: PartsContext,
   parts: readonly PolicyPart[],

@@ -30,13 +30,16 @@ const selectPins = prepareQueryOfIds<PolicyPin>((database, { ids, appId }) =>
     .where('id', 'in', ids),
 );
 
-/** The pins of the app's policies among these ids. A policy that never had an owner has no pin. */
+/** Returns the pins of the app's policies with these ids. A policy that never had an owner has no pin. */
 export async function findPins(context: ReadContext, ids: readonly string[]): Promise<PolicyPin[]> {
   const rows = await selectPins(context, [...new Set(ids)]);
   return rows.map(({ id, seal }) => ({ id, seal }));
 }
 
-/** The records of the app's policies among these ids: the content of each, and the secret that is sealed under it. */
+/**
+ * Loads the records of the app's policies with these ids: the content of each policy, and the secret that is sealed
+ * under it.
+ */
 export async function loadPolicyRecords(
   context: ReadContext,
   ids: readonly string[],
@@ -58,7 +61,7 @@ const selectSeals = prepareQueryOfIds<StoredSeal>((database, { ids, appId }) =>
     .where('id', 'in', ids),
 );
 
-/** Makes the key store generate the secret of a policy that gets its first owner. */
+/** Has the key store generate the secret of a policy that gets its first owner. Does nothing without an owner. */
 export async function sealPolicy(context: OperationContext, policy: StoredPolicy): Promise<void> {
   if (policy.ownerId === null) return;
   const [owner] = await loadQuorumRecords(context, [policy.ownerId]);
@@ -77,8 +80,8 @@ export async function sealPolicy(context: OperationContext, policy: StoredPolicy
 }
 
 /**
- * Seals the secret of a policy under its changed content. The key store verifies that the request authorizes the
- * change. The caller holds the lock of the policy.
+ * Has the key store seal the secret of a policy under the policy's changed content. The key store verifies that the
+ * request authorizes the change. The caller has locked the policy.
  *
  * @throws ApiError invalid_state for an intent whose signatures an earlier version collected.
  */
@@ -97,7 +100,7 @@ export async function changePolicySeal(
       'the signatures are from an earlier version; propose the change again',
     );
   }
-  // The new owner comes first. If both are key quorums of the same single key, the body names the new one.
+  // Put the new owner first. If both are key quorums of the same single key, the body names the new one.
   const owners = [after.ownerId, before.ownerId].filter((id) => id !== null);
   const quorums = await loadQuorumRecords(context, [...new Set(owners)]);
   const known = new Set(before.rules.map(({ id }) => id));
@@ -119,7 +122,6 @@ export async function changePolicySeal(
     .execute();
 }
 
-/** Deletes the secret of a deleted policy. */
 export async function deletePolicySeal({ em }: ReadContext, policyId: string): Promise<void> {
   await em.nativeDelete(PolicySealEntity, { id: policyId });
 }

@@ -1,8 +1,8 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 
 /**
- * The secret of a policy that has or had an owner. Wallets pin it by name, and the key store seals it under the
- * policy's content.
+ * The secret of a policy that has or had an owner. Wallets pin the secret by its name, and the key store seals it under
+ * the policy's content.
  */
 export const PolicySealEntity = defineEntity({
   name: 'PolicySeal',
@@ -32,11 +32,11 @@ export const PolicyEntity = defineEntity({
     name: p.text(),
     chainType: p.text(),
     /**
-     * JSON array of rules in wire form, in order. The entity also keeps it as a string: the entity manager compares
-     * properties at every flush, and would serialize up to a megabyte of rules each time.
+     * JSON array of rules in wire form, in order. The property is a string also in the entity: the entity manager
+     * compares properties at every flush, and would serialize up to a megabyte of rules each time.
      */
     rules: p.text().default('[]'),
-    /** SHA-256 of the rules in base64: the cache key of the compiled policy. */
+    /** SHA-256 of the rules in base64. It tells whether a cached compilation of the policy is current. */
     rulesDigest: p.text(),
     /** Increases with each change of the rules. */
     revision: p.integer().default(0),

@@ -34,8 +34,8 @@ import { changePolicySeal, deletePolicySeal, sealPolicy } from './policy-seals.t
 /** CHOICE: the specification gives no limit. A policy is read and evaluated as a whole, so it has to stay small. */
 const MAX_RULES = 100;
 /**
- * CHOICE: the maximum length of a policy's rules as JSON is the length of one request. Rules that are added one by
- * one share this limit, because policies are cached in compiled form.
+ * CHOICE: the maximum length of a policy's rules as JSON is the maximum length of one request. Rules that are added one
+ * by one share this limit, because policies are cached in compiled form.
  */
 const MAX_RULES_LENGTH = 1024 * 1024;
 
@@ -50,7 +50,7 @@ function malformed(pointer: string, message: string, cause?: unknown): ApiError 
  * Refuses invalid rules before they are stored. Every field, operator, value, ABI and type map must resolve, and the
  * named condition sets and aggregations must exist.
  *
- * @param pointerOf returns the JSON pointer to the rule with this index in the body.
+ * @param pointerOf returns the JSON pointer in the body to the rule with this index.
  * @throws ApiError invalid_policy_format that names the fault.
  */
 export async function checkRules(
@@ -67,12 +67,20 @@ export async function checkRules(
   }
 }
 
-/** @throws ApiError invalid_policy_format when a policy would have too many rules. */
+/**
+ * Refuses more rules than a policy may have.
+ *
+ * @throws ApiError invalid_policy_format
+ */
 export function checkRuleCount(count: number): void {
   if (count > MAX_RULES) throw malformed('/rules', `expected at most ${MAX_RULES} rules, got ${count}`);
 }
 
-/** @throws ApiError invalid_policy_format when the ABIs of a policy would have too many functions. */
+/**
+ * Refuses rules whose ABIs have more functions in total than a policy may have.
+ *
+ * @throws ApiError invalid_policy_format
+ */
 function checkFunctions(rules: readonly PolicyRuleRequest[]): void {
   const conditions = rules.flatMap((rule) => [...rule.conditions]);
   try {
@@ -83,7 +91,11 @@ function checkFunctions(rules: readonly PolicyRuleRequest[]): void {
   }
 }
 
-/** @throws ApiError invalid_policy_format when a policy would have too many rules, or rules that are too long. */
+/**
+ * Refuses too many rules and rules that are too long in total.
+ *
+ * @throws ApiError invalid_policy_format
+ */
 function checkPolicySize(rules: readonly PolicyRuleResponse[]): void {
   checkRuleCount(rules.length);
   checkFunctions(rules);
@@ -131,7 +143,7 @@ async function hasAggregation({ app, em }: ReadContext, id: string): Promise<boo
   return (await em.count(AggregationEntity, { id, appId: app.id })) > 0;
 }
 
-/** The rules with new ids, members in wire order. */
+/** Gives new ids to the rules of a request, and returns the rules with their members in wire order. */
 function withIds(
   { ids }: Pick<OperationContext, 'ids'>,
   rules: readonly PolicyRuleRequest[],
@@ -139,12 +151,12 @@ function withIds(
   return rules.map((rule) => withId(ids.cuid2(), rule));
 }
 
-/** A rule with the given id; an id in the input is ignored. */
+/** Returns a rule with the given id, whatever id the input has. */
 function withId(id: string, { name, method, action, conditions }: PolicyRuleRequest): PolicyRuleResponse {
   return { id, name, method, action, conditions };
 }
 
-/** The properties of the entity that store the rules. */
+/** Returns the properties of the entity that store the rules. */
 function documentOf(rules: readonly PolicyRuleResponse[]): { rules: string; rulesDigest: string } {
   const text = JSON.stringify(rules);
   return { rules: text, rulesDigest: hash('sha256', text, 'base64') };
@@ -153,7 +165,8 @@ function documentOf(rules: readonly PolicyRuleResponse[]): { rules: string; rule
 /**
  * Creates a policy for wallets of one chain type.
  *
- * @throws ApiError invalid_policy_format for invalid rules, invalid_data for a missing owner, and what `requirePartsOfOwner` throws.
+ * @throws ApiError invalid_policy_format for invalid rules, invalid_data when the owner does not exist, and what
+ * `requirePartsOfOwner` throws.
  */
 export async function createPolicy(
   context: OperationContext,
@@ -182,7 +195,8 @@ export async function createPolicy(
  * Updates a policy. Requires the owner's authorization. Given rules replace all existing rules and get new ids. A
  * `null` owner removes the owner.
  *
- * @throws ApiError not_found, invalid_data, invalid_policy_format, and what `requireOwner` throws.
+ * @throws ApiError not_found, invalid_data, invalid_policy_format, and what `requireOwner` and
+ * `requirePartsAfterUpdate` throw.
  */
 export async function updatePolicy(
   context: OperationContext,
@@ -216,7 +230,7 @@ async function storePolicy(
   change: { name?: string; ownerId?: string | null; rules?: readonly PolicyRuleResponse[] },
 ): Promise<StoredPolicy> {
   const { em } = context;
-  // Already loaded by `findPolicyForUpdate`.
+  // The entity is already in the identity map, because `findPolicyForUpdate` has loaded it.
   const policy = await em.findOneOrFail(PolicyEntity, { id: before.id });
   policy.name = change.name ?? policy.name;
   if (change.ownerId !== undefined) policy.ownerId = change.ownerId;
@@ -237,7 +251,7 @@ async function storePolicy(
 export async function deletePolicy(context: OperationContext, id: string): Promise<void> {
   const policy = await findPolicyForUpdate(context, id);
   await requireOwner(context, { ownerId: policy.ownerId });
-  // CHOICE: refused, because deleting the policy would leave wallets without it.
+  // CHOICE: a policy in use is not deleted, because its wallets would then have no policy.
   if (await isInUse(context, id)) {
     throw new ApiError(
       'invalid_state',
@@ -279,7 +293,7 @@ function requireRule(policy: StoredPolicy, ruleId: string): PolicyRuleResponse {
 }
 
 /**
- * One rule of a policy.
+ * Finds one rule of a policy.
  *
  * @throws ApiError not_found
  */
@@ -313,7 +327,7 @@ export async function createPolicyRule(
 }
 
 /**
- * Replaces a rule, which keeps its id and position.
+ * Replaces a rule, which keeps its id and position. Requires the owner's authorization.
  *
  * @throws ApiError not_found, invalid_policy_format, and what `requireOwner` and `requirePartsOfOwner` throw.
  */
@@ -336,7 +350,7 @@ export async function updatePolicyRule(
 }
 
 /**
- * Removes a rule.
+ * Removes a rule. Requires the owner's authorization.
  *
  * @throws ApiError not_found, and what `requireOwner` throws.
  */
@@ -351,7 +365,10 @@ export async function deletePolicyRule(
   await storePolicy(context, policy, { rules: policy.rules.filter(({ id }) => id !== ruleId) });
 }
 
-/** The action as the app's policies evaluate it. With the safeguard `strict_methods`, it is evaluated strictly. */
+/**
+ * Returns the action in the form that the app's policies evaluate. With the safeguard `strict_methods`, that is the
+ * strict form.
+ */
 export async function actionToEvaluate(
   context: Pick<OperationContext, 'app' | 'em' | 'notes' | 'safeguards'>,
   action: PolicyAction,

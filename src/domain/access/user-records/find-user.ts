@@ -19,7 +19,7 @@ export type UserContext = Pick<OperationContext, 'app' | 'em'>;
 const DID_PREFIX = 'did:service:';
 const qualifiedUserColumns = userColumns.map((column) => `users.${column}` as const);
 
-/** The unique key of a linked account. */
+/** The key of a linked account, which is unique within the app. */
 export interface AccountKey {
   readonly type: string;
   /** The account in canonical form, such as the lower-case e-mail address, the phone number or the custom user id. */
@@ -27,9 +27,9 @@ export interface AccountKey {
 }
 
 /**
- * A user of the app.
+ * Finds a user of the app.
  *
- * @param id with or without `did:service:`.
+ * @param id with or without the prefix `did:service:`.
  * @throws ApiError not_found
  */
 export async function findUser(context: UserContext, id: string): Promise<StoredUser> {
@@ -38,7 +38,7 @@ export async function findUser(context: UserContext, id: string): Promise<Stored
   return user;
 }
 
-/** A user of the app, or undefined. The prefix of the id is optional. */
+/** Returns a user of the app, or undefined. The prefix of the id is optional. */
 export async function getUser(context: UserContext, id: string): Promise<StoredUser | undefined> {
   const did = didOf(id);
   if (did === undefined) return undefined;
@@ -49,7 +49,7 @@ export async function getUser(context: UserContext, id: string): Promise<StoredU
 }
 
 /**
- * A user, locked for update until the transaction ends.
+ * Finds a user and locks the row until the transaction ends.
  *
  * @throws ApiError not_found
  */
@@ -66,7 +66,7 @@ export async function findUserForUpdate(context: UserContext, id: string): Promi
 }
 
 /**
- * Locks a user against deletion and freezing until the transaction ends. For callers that store something which must
+ * Locks a user against deletion and freezing until the transaction ends, for callers that store something which must
  * not outlive the user. Returns whether the user is frozen.
  *
  * @throws ApiError not_found
@@ -84,7 +84,7 @@ export async function lockUser({ app, em }: UserContext, id: string): Promise<{ 
   return { isFrozen: row.frozen_at_ms !== null };
 }
 
-/** The user of the app to whom an account is linked, or undefined. */
+/** Returns the user of the app to whom an account is linked, or undefined. */
 export async function getUserByAccount(
   context: UserContext,
   { type, subject }: AccountKey,
@@ -102,7 +102,7 @@ export async function getUserByAccount(
 }
 
 /**
- * The user of the app to whom an account is linked.
+ * Finds the user of the app to whom an account is linked.
  *
  * @throws ApiError not_found
  */
@@ -113,8 +113,8 @@ export async function findUserByAccount(context: UserContext, key: AccountKey): 
 }
 
 /**
- * The app's user with a public name at a provider. A name can move from one person to another. If several users have
- * had the name, this is the user whose account was verified most recently.
+ * Finds the app's user with a public name at a provider. A name can move from one person to another. If several users
+ * have had the name, returns the user whose account was verified most recently.
  *
  * @param username is matched without regard to letter case.
  * @throws ApiError not_found
@@ -139,14 +139,14 @@ export async function findUserByUsername(
   return userWithAccounts(context, row);
 }
 
-/** An account as a way to log in. */
+/** The user whom a linked account logs in. */
 export interface LoginAccount {
   readonly userId: string;
   /** The time from which the account can be used, in Unix ms. Undefined if it can be used now. */
   readonly waitsUntilMs: number | undefined;
 }
 
-/** The user of the app who logs in by an account, or undefined. */
+/** Returns the user of the app whom an account logs in; undefined if the account is not linked. */
 export async function getLogin(
   context: UserContext & Pick<OperationContext, 'nowMs'>,
   { type, subject }: AccountKey,
@@ -191,7 +191,7 @@ export async function requireUsers(
   if (missing !== undefined) throw invalidField(pointer, `no user \`${missing}\` in this app`);
 }
 
-/** The users of the rows with their accounts, in the order of the rows. One query reads all accounts. */
+/** Reads the linked accounts of users with one query. Returns the users in the order of the rows. */
 export async function usersWithAccounts(
   context: UserContext,
   rows: readonly UserRow[],
@@ -208,7 +208,7 @@ async function userWithAccounts(context: UserContext, row: UserRow): Promise<Sto
   return { row, linkedAccounts: await readAccounts(context, [row.id]) };
 }
 
-/** The stored form of a user id; undefined when the text cannot be a user id. */
+/** Converts a user id to its stored form; undefined when the string cannot be a user id. */
 export function didOf(id: string): string | undefined {
   const bare = id.startsWith(DID_PREFIX) ? id.slice(DID_PREFIX.length) : id;
   return /^[a-z0-9]{1,64}$/.test(bare) ? DID_PREFIX + bare : undefined;
@@ -223,7 +223,7 @@ function selectUser(database: Kysely<Tables>, { appId, id }: UserKey) {
   return database.selectFrom('users').select(userColumns).where('id', '=', id).where('app_id', '=', appId);
 }
 
-// Both statements run for each request of a user.
+// Both statements run for each request with a user token, so they are prepared.
 const selectById = prepareQuery<UserKey, UserRow>(selectUser);
 const selectOwnAccounts = prepareQuery<{ userId: string }, AccountWithWallet>((database, { userId }) =>
   selectAccounts(database).where('user_id', '=', userId),

@@ -3,8 +3,8 @@ import type { Selectable } from 'kysely';
 import type { Tables } from '../../tables.ts';
 
 /**
- * The list position of a deleted user. A caller who deletes page by page can continue from the cursor of a deleted
- * user. Nothing else of the user is kept.
+ * The position of a deleted user in the list of users. A caller who deletes users page by page can continue from the
+ * cursor of a deleted user. Nothing else of the user is kept.
  */
 export const DeletedUserEntity = defineEntity({
   name: 'DeletedUser',
@@ -24,9 +24,9 @@ export const LinkedAccountEntity = defineEntity({
     id: p.text().primary(),
     appId: p.text(),
     userId: p.text(),
-    /** Increases with every account that the user links. */
+    /** The number of the account among the accounts that the user has ever linked. It increases with each link. */
     position: p.integer(),
-    /** The `type` in wire form. */
+    /** The `type` of the account in wire form. */
     type: p.text(),
     /**
      * The `lookupKey` of the identifier that is unique within the app and type, such as the lower-case address, the
@@ -35,7 +35,7 @@ export const LinkedAccountEntity = defineEntity({
     subject: p.text(),
     /** The `lookupKey` of the lower-case public name; null if accounts of this type have none. */
     username: p.text().strictNullable(),
-    /** The embedded wallet of the account. Its address and keys are read from the wallet. */
+    /** The embedded wallet of the account. The account's address and keys are read from the wallet. */
     walletId: p.text().strictNullable(),
     /** JSON object with the other members of the wire object. For an embedded wallet it is only `wallet_index`. */
     details: p.text().default('{}'),
@@ -43,8 +43,8 @@ export const LinkedAccountEntity = defineEntity({
     firstVerifiedAtMs: p.bigint('number').strictNullable(),
     latestVerifiedAtMs: p.bigint('number').strictNullable(),
     /**
-     * The time from which the account can be used to log in, if it was linked without the user's key. Null if it can
-     * be used at once.
+     * The time from which the account can be used to log in, if it was linked without a signature by the user's key.
+     * Null if it can be used at once.
      */
     usableAtMs: p.bigint('number').strictNullable(),
   },
@@ -67,7 +67,7 @@ export const UserEntity = defineEntity({
     /** `did:service:` and a cuid. */
     id: p.text().primary(),
     appId: p.text(),
-    /** JSON object; null when there is no metadata. */
+    /** JSON object; null when the user has no metadata. */
     customMetadata: p.text().strictNullable(),
     /** 0 or 1. */
     hasAcceptedTerms: p.integer().default(0),
@@ -85,24 +85,24 @@ export const UserEntity = defineEntity({
   indexes: [{ name: 'users_by_age', properties: ['appId', 'createdAtMs', 'id'] }],
 });
 
-/** A row of `users`, columns as they are stored. */
+/** A row of `users` with the column names of the database. */
 export type UserRow = Selectable<Tables['users']>;
 
-/** A row of `linked_accounts`, columns as they are stored. */
+/** A row of `linked_accounts` with the column names of the database. */
 export type LinkedAccountRow = Selectable<Tables['linked_accounts']>;
 
-/** The fields of an embedded wallet that a linked account shows. */
+/** The columns of an embedded wallet that its linked account shows. */
 export type AccountWallet = Pick<
   Selectable<Tables['wallets']>,
   'address' | 'chain_type' | 'public_key' | 'additional_signers' | 'imported_at_ms'
 >;
 
-/** A linked account. `wallet` is set for embedded wallets. */
+/** A linked account with its embedded wallet; `wallet` is null for accounts of other kinds. */
 export interface StoredAccount extends LinkedAccountRow {
   readonly wallet: AccountWallet | null;
 }
 
-/** A user with the linked accounts, in the order in which they were linked. */
+/** A user with all linked accounts, in the order in which they were linked. */
 export interface StoredUser {
   readonly row: UserRow;
   readonly linkedAccounts: readonly StoredAccount[];
@@ -137,7 +137,7 @@ export const linkedAccountColumns = [
   'usable_at_ms',
 ] as const satisfies readonly (keyof LinkedAccountRow)[];
 
-/** A search term of a user. The primary key is the covering index that the search reads. */
+/** A string by which a user is found. The primary key is the covering index that the search reads. */
 export const UserSearchTermEntity = defineEntity({
   name: 'UserSearchTerm',
   tableName: 'user_search_terms',

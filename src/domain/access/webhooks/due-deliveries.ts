@@ -27,23 +27,23 @@ export interface DueDelivery {
 }
 
 /**
- * The deliveries of one resource, at least one. Each is attempted only after the previous one was delivered or given
- * up.
+ * The due deliveries of one resource, in order; at least one. Each is attempted only after the previous one was
+ * delivered or given up.
  */
 export type Lane = readonly [DueDelivery, ...DueDelivery[]];
 
-/** Deliveries in progress. */
+/** Deliveries that this process is attempting, which must not be read again. */
 interface UnderWay {
   readonly deliveryIds: readonly string[];
   readonly orderKeys: readonly string[];
 }
 
 /**
- * Reads the due deliveries of an endpoint, the earliest first. Each resource whose first pending delivery is due
- * forms a lane. Each delivery without an order forms its own lane.
+ * Reads the due deliveries of an endpoint, the earliest first. Each resource whose first pending delivery is due forms
+ * a lane. Each delivery without an order key forms its own lane.
  *
  * @param limit the maximum number of due deliveries, and of deliveries queued behind them.
- * @returns `isAll` when nothing else is due except deliveries in progress.
+ * @returns the lanes. `isAll` is true when nothing else is due except deliveries in progress.
  */
 export async function readDueDeliveries(
   em: SqlEntityManager,
@@ -73,7 +73,7 @@ export async function readDueDeliveries(
     if (lane[0].nextAttemptAtMs <= nowMs) lanes.push(lane);
     else heldUp += await holdBack(em, lane[0]);
   }
-  // Sorts lanes by the time at which they became due, not by their keys.
+  // Sort the lanes by the time at which they became due, not by their keys.
   const place = new Map(candidates.map((row, index) => [row.order_key ?? row.id, index]));
   const placeOf = ([first]: Lane): number => place.get(first.orderKey ?? first.id) ?? 0;
   lanes.sort((a, b) => placeOf(a) - placeOf(b));
@@ -133,7 +133,11 @@ function dueDelivery(row: WholeRow): DueDelivery {
   };
 }
 
-/** @param deliveries grouped by resource, in order within each. */
+/**
+ * Groups deliveries into lanes.
+ *
+ * @param deliveries grouped by resource, in order within each.
+ */
 function lanesOf(deliveries: readonly DueDelivery[]): Lane[] {
   const lanes = new Map<string, [DueDelivery, ...DueDelivery[]]>();
   for (const delivery of deliveries) {
@@ -146,10 +150,10 @@ function lanesOf(deliveries: readonly DueDelivery[]): Lane[] {
 }
 
 /**
- * Postpones all deliveries that are queued behind a delivery until that delivery is due, so that they are not read
- * too early.
+ * Postpones all deliveries that are queued behind a delivery until that delivery is due, so that they are not read too
+ * early.
  *
- * @returns the number of changed rows.
+ * @returns the number of postponed deliveries.
  */
 export async function holdBack(
   em: SqlEntityManager,
@@ -177,18 +181,18 @@ export async function holdBack(
 export const ATTEMPT_TIMEOUT_MS = 15_000;
 
 export interface SigningSecret {
-  /** `whsec_` and base64. */
+  /** `whsec_` and the base64 of the secret's bytes. */
   readonly text: string;
   /** Null for the newest secret. */
   readonly expiresAtMs: number | null;
 }
 
-/** The fields that all deliveries to an endpoint share. */
+/** The data that all deliveries to an endpoint share. */
 interface Destination {
   readonly appId: string;
   readonly url: string;
   readonly secrets: readonly SigningSecret[];
-  /** Translates a stored payload to the brand of this server. */
+  /** Replaces the neutral names in a stored payload by those of this server's brand. */
   writePayload(payload: string): string;
 }
 
@@ -228,7 +232,7 @@ export async function attemptDelivery(
   };
 }
 
-/** The numbers of deliveries and events that wait. */
+/** The numbers of events and deliveries that are still to be sent. */
 export interface WaitingDeliveries {
   /** Events for which no delivery was created yet. */
   readonly events: number;
@@ -243,8 +247,8 @@ export async function countWaitingDeliveries(em: SqlEntityManager): Promise<Wait
 }
 
 /**
- * Gives up all waiting deliveries and all events that have no deliveries yet. Clients can replay the deliveries
- * through the API, but not the events without deliveries.
+ * Gives up all waiting deliveries and all events that have no deliveries yet. Clients can replay the deliveries through
+ * the API, but not the events that have no deliveries.
  */
 export async function skipWaitingDeliveries(em: SqlEntityManager, nowMs: number): Promise<void> {
   await em.nativeUpdate(OutboxEventEntity, { fannedOutAtMs: null }, { fannedOutAtMs: nowMs });

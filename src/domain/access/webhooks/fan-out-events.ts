@@ -9,7 +9,7 @@ import { WebhookEndpointEntity } from './webhook.entity.ts';
 import { isSubscribedTo } from './webhook-endpoint.ts';
 
 /**
- * The id of an event's delivery to an endpoint. It is derived, not drawn, for two reasons:
+ * Derives the id of an event's delivery to an endpoint. The id is not random, for two reasons:
  * - Assigning an event to an endpoint twice has no effect.
  * - In a seeded server, background work does not change the ids that requests draw.
  *
@@ -24,15 +24,15 @@ export function deliveryIdOf(eventId: string, endpointId: string): string {
 
 type NewDelivery = Insertable<Tables['webhook_deliveries']>;
 
-/** Rows per statement: SQLite accepts 32,766 values, PostgreSQL 65,535. */
+/** The number of rows per statement: SQLite accepts 32,766 parameters, PostgreSQL 65,535. */
 const ROWS_AT_ONCE = 500;
 
 /**
  * Creates the deliveries of recorded events for the subscribed endpoints, in the order in which the events were
  * recorded.
  *
- * Each event has its own mark instead of one position for all events. On PostgreSQL, a transaction with a lower
- * sequence can commit later, and a common position would have passed its events.
+ * Each event has its own mark (`fannedOutAtMs`) instead of one position for all events. On PostgreSQL, a transaction
+ * with a lower sequence can commit later, and a common position would have passed its events.
  *
  * @param limit the maximum number of events.
  * @param delay the delays of deliveries; none by default.
@@ -53,7 +53,7 @@ export async function fanOutEvents(
     .orderBy('sequence')
     .limit(limit);
   if ((await pending.limit(1).execute()).length === 0) return { eventCount: 0, endpointIds: [] };
-  // Only one process at a time fans out. Otherwise later events of a resource could overtake earlier ones.
+  // Only one process at a time fans out. With two, later events of a resource could overtake earlier ones.
   await lockName(em, 'webhook fan-out', 'webhook_fan_out');
   const events = await pending.execute();
   if (events.length === 0) return { eventCount: 0, endpointIds: [] };
@@ -120,7 +120,7 @@ function delayDeliveries(
   }
 }
 
-/** The subscribed endpoints, locked until the transaction ends, so that no endpoint is deleted in between. */
+/** Selects the subscribed endpoints and locks them until the transaction ends, so that none is deleted in between. */
 async function endpointsOf(em: SqlEntityManager, appIds: readonly string[]) {
   const rows = await em
     .getKysely<Tables>()
@@ -135,8 +135,8 @@ async function endpointsOf(em: SqlEntityManager, appIds: readonly string[]) {
 }
 
 /**
- * Makes new deliveries due together with the retry that they must wait for, so that they are not read earlier. This
- * is only an optimization: the reader enforces the order anyway.
+ * Makes new deliveries due at the same time as the retry that they must wait for, so that they are not read earlier.
+ * This is only an optimization: `readDueDeliveries` enforces the order anyway.
  */
 async function waitBehindRetries(
   em: SqlEntityManager,
@@ -179,7 +179,7 @@ export async function markDue(
     .execute();
 }
 
-/** A row of `webhook_endpoints`, columns as they are stored. */
+/** A row of `webhook_endpoints` with the column names of the database. */
 export type EndpointRow = Selectable<Tables['webhook_endpoints']>;
 
 const columns = [
@@ -202,22 +202,21 @@ const columns = [
 ] as const satisfies readonly (keyof EndpointRow)[];
 
 /**
- * How long a claim lasts unless it is extended. If the process crashes, other processes release its claims as soon as
- * they count it as dead.
+ * How long a claim of an endpoint lasts unless it is extended. If the process crashes, other processes release its
+ * claims as soon as they count it as dead.
  *
- * CHOICE: processes claim endpoints, not deliveries. Processes need not coordinate the order per resource or the
+ * CHOICE: processes claim endpoints, not deliveries. So processes need not coordinate the order per resource or the
  * limit of requests to an endpoint, and a delivery costs one write. The queue consists of our own tables, because
- * graphile-worker and pg-boss need PostgreSQL, and neither keeps the order per resource while other resources
- * continue.
+ * graphile-worker and pg-boss need PostgreSQL, and neither keeps the order per resource while other resources continue.
  */
 export const LEASE_MS = 30_000;
 
 /**
- * Claims endpoints with due deliveries and no active claim, longest wait first. Includes endpoints that a killed
- * process of the same owner had claimed.
+ * Claims endpoints with due deliveries and no active claim, the longest wait first. Also claims endpoints that an
+ * earlier process with the same owner id had claimed.
  *
  * @param known endpoints that this process already serves.
- * @returns their ids.
+ * @returns the ids of the claimed endpoints.
  */
 export async function claimEndpoints(
   em: SqlEntityManager,
@@ -236,7 +235,7 @@ export async function claimEndpoints(
   return claimed.map(({ id }) => id);
 }
 
-/** Whether there is an endpoint that `claimEndpoints` would claim. */
+/** Returns whether there is an endpoint that `claimEndpoints` would claim. */
 export async function isAnyEndpointWaiting(
   em: SqlEntityManager,
   claimant: Claimant,
@@ -256,7 +255,7 @@ function selectWaiting(em: SqlEntityManager, { owner, nowMs }: Claimant, known: 
       or([
         eb('leased_until_ms', 'is', null),
         eb('leased_until_ms', '<=', nowMs),
-        // The endpoint is not in `known`, so a killed process with the same owner id claimed it.
+        // This process does not serve the endpoint, so the claim is that of an earlier process with the same owner id.
         eb('lease_owner', '=', owner),
       ]),
     )
@@ -265,8 +264,8 @@ function selectWaiting(em: SqlEntityManager, { owner, nowMs }: Claimant, known: 
 }
 
 /**
- * The current state of an endpoint that this process has claimed. Undefined means that its worker must stop. Does not
- * wait for locks.
+ * Reads the current state of an endpoint that this process has claimed. Returns undefined if the claim is lost or the
+ * endpoint is deleted or disabled; its worker must then stop. Does not wait for locks.
  */
 export async function readClaimedEndpoint(
   em: SqlEntityManager,
@@ -283,7 +282,7 @@ export async function readClaimedEndpoint(
     .executeTakeFirst();
 }
 
-/** Does the same as `readClaimedEndpoint`, and extends the claim by `LEASE_MS`. */
+/** Extends the claim by `LEASE_MS`, and returns what `readClaimedEndpoint` returns. */
 export async function holdEndpoint(
   em: SqlEntityManager,
   { owner, nowMs }: Claimant,
@@ -301,10 +300,10 @@ export async function holdEndpoint(
 }
 
 /**
- * Releases an endpoint unless it already has due deliveries. If it must be released nevertheless, it queues behind
- * endpoints that have waited longer.
+ * Releases an endpoint, unless it already has due deliveries again. With `mustRelease`, it is released nevertheless,
+ * and queues behind endpoints that have waited longer.
  *
- * @returns whether it was released.
+ * @returns false if this process keeps the endpoint.
  */
 export async function releaseEndpoint(
   em: SqlEntityManager,
@@ -313,8 +312,8 @@ export async function releaseEndpoint(
   mustRelease: boolean,
 ): Promise<boolean> {
   const database = em.getKysely<Tables>();
-  // Locks the endpoint before reading its deliveries. A transaction that adds a delivery also marks the endpoint, so
-  // the delivery is either visible here or its transaction waits.
+  // Lock the endpoint before reading its deliveries. A transaction that adds a delivery also marks the endpoint, so the
+  // delivery is either visible here or its transaction waits.
   const endpoint = await database
     .selectFrom('webhook_endpoints')
     .select(['status', 'lease_owner'])
@@ -344,7 +343,7 @@ export async function releaseEndpoint(
   return true;
 }
 
-/** Releases the endpoints of a process that has ended. */
+/** Releases the endpoints that a dead process had claimed. */
 export async function releaseEndpointsOf(em: SqlEntityManager, { owner }: Claimant): Promise<void> {
   await em.nativeUpdate(
     WebhookEndpointEntity,

@@ -20,7 +20,7 @@ import {
 
 // HOT: delivery runs for every event and endpoint (bench `webhooks`).
 
-/** A row of `webhook_deliveries`, columns as they are stored. */
+/** A row of `webhook_deliveries` with the column names of the database. */
 type DeliveryRow = Selectable<Tables['webhook_deliveries']>;
 
 const columns = [
@@ -43,10 +43,10 @@ const MAX_PAGE = 100;
 const TEST_PAYLOAD = 'Hello from the test of a webhook endpoint.';
 
 /**
- * One page of the deliveries to an endpoint, newest event first.
+ * Lists one page of the deliveries to an endpoint, newest event first.
  *
- * @param cursor the `nextCursor` of the previous page; `limit` is 1 to 100, 100 when left out.
- * @throws ApiError not_found; invalid_data for a cursor of no delivery to the endpoint.
+ * @param cursor the `nextCursor` of the previous page; `limit` is 1 to 100, and 100 by default.
+ * @throws ApiError not_found; invalid_data for a cursor that is no delivery to the endpoint.
  */
 export async function listWebhookDeliveries(
   context: WebhookContext,
@@ -69,7 +69,7 @@ export async function listWebhookDeliveries(
     .where('endpoint_id', '=', endpoint.id)
     .orderBy('event_sequence', 'desc')
     .limit(limit + 1);
-  // Uses a literal instead of a parameter, because the indexes of failed and pending deliveries name the status.
+  // Use a literal instead of a parameter, because the indexes of failed and pending deliveries are limited to a status.
   if (status !== undefined) query = query.where('status', '=', sql.lit(status));
   if (cursor !== undefined) {
     const last = await getDelivery(context.em, endpoint.id, cursor);
@@ -83,8 +83,8 @@ export async function listWebhookDeliveries(
 /**
  * Sends an event to an endpoint again, with the same id.
  *
- * CHOICE: the replay of a finished delivery ignores the order of its resource: it does not wait, and no delivery
- * waits for it.
+ * CHOICE: the replay of a finished delivery ignores the order of its resource: it does not wait for other deliveries,
+ * and no delivery waits for it.
  *
  * @throws ApiError not_found; invalid_state for a disabled endpoint.
  */
@@ -101,7 +101,7 @@ export async function replayWebhookDelivery(
   const update = context.em.getKysely<Tables>().updateTable('webhook_deliveries');
   await update.set(changes).where('id', '=', delivery.id).execute();
   if (delivery.order_key !== null) {
-    // The deliveries queued behind it become due at the same time.
+    // Deliveries queued behind this one become due at the same time.
     await update
       .set({ next_attempt_at_ms: context.nowMs })
       .where('endpoint_id', '=', endpoint.id)
@@ -151,7 +151,7 @@ export async function testWebhookEndpoint(
   return delivery;
 }
 
-/** A delivery in wire form. */
+/** Converts a delivery to wire form. */
 export function webhookDeliveryView(row: DeliveryRow): WebhookDelivery {
   return {
     id: row.id,
@@ -172,7 +172,7 @@ export type DeliveryProgress = Pick<
   'id' | 'endpointId' | 'status' | 'attemptCount'
 >;
 
-/** The deliveries of events to all endpoints, by the sequence of the event. */
+/** Returns the deliveries of events to all endpoints, by the sequence of the event. */
 export async function deliveriesOfEvents(
   em: SqlEntityManager,
   sequences: readonly number[],
@@ -206,7 +206,7 @@ async function getDelivery(
 
 // KYSELY: the log can hold a million events, so the database counts them.
 
-/** How many events of a type were recorded, and how many of their deliveries were acknowledged. */
+/** The number of recorded events of a type, and of their deliveries that endpoints acknowledged. */
 interface EventCount {
   readonly type: string;
   readonly recorded: number;
@@ -242,7 +242,7 @@ export async function countEvents(em: SqlEntityManager): Promise<EventCount[]> {
 const RETENTION_MS = 30 * 24 * 60 * 60 * 1000;
 const DROPPED_AT_ONCE = 5_000;
 
-/** Deliveries are needed while they are pending, and for a month after they have ended. */
+/** Keeps deliveries while they are pending, and for a month after they have ended. */
 export const expiringDeliveries: ExpiringTable = {
   ...{ table: 'webhook_deliveries', key: 'event_sequence', time: 'created_at_ms', keptMs: RETENTION_MS },
   isNeeded: ({ name }, beforeMs) => sql<boolean>`
@@ -251,7 +251,7 @@ export const expiringDeliveries: ExpiringTable = {
   `,
 };
 
-/** Events are needed until they are fanned out, for a month after that, and as long as they have deliveries. */
+/** Keeps events until they are fanned out, for a month after that, and as long as they have deliveries. */
 export const expiringEvents: ExpiringTable = {
   ...{ table: 'outbox_events', key: 'sequence', time: 'created_at_ms', keptMs: RETENTION_MS },
   isNeeded: ({ name, from, to }, beforeMs) => sql<boolean>`
@@ -262,8 +262,8 @@ export const expiringEvents: ExpiringTable = {
 };
 
 /**
- * Deletes deliveries that ended more than a month ago, then events of that age without deliveries, and returns how
- * many. On PostgreSQL, it only deletes rows in partitions that have not expired as a whole.
+ * Deletes deliveries that ended more than a month ago, then events of that age without deliveries. Returns the number
+ * of deleted rows. On PostgreSQL, expired partitions are dropped as a whole elsewhere, so it skips their rows.
  */
 export async function dropOldDeliveries(em: SqlEntityManager, nowMs: number): Promise<number> {
   const database = em.getKysely<Tables>();

@@ -22,15 +22,15 @@ import {
   WebhookSecretEntity,
 } from './webhook.entity.ts';
 
-/** Subscribes to every type of event. */
+/** The entry of `event_types` that subscribes to every type. */
 const EVERY_TYPE = '*';
 
 /** The type of a test event. Every endpoint receives it, regardless of its event types. */
 export const TEST_TYPE = 'service.test';
 
 /**
- * Checks that events may be sent to a URL. Only the text is checked here; the host is resolved and checked again for
- * every request.
+ * Checks that events may be sent to a URL. Only the text of the URL is checked here; for every request, the host is
+ * resolved and checked again.
  *
  * @throws ApiError invalid_data
  */
@@ -40,9 +40,9 @@ function checkUrl({ webhooks }: Pick<OperationContext, 'webhooks'>, url: string)
 }
 
 /**
- * The event types that an endpoint subscribes to, without duplicates. The result is only `*` if that is among them.
+ * Checks the event types of a request, and returns them without duplicates. If `*` is among them, returns only `*`.
  *
- * @throws ApiError invalid_data for a type that is not in the contract.
+ * @throws ApiError invalid_data for a type that is not in the API document.
  */
 async function checkEventTypes(types: readonly string[]): Promise<string[]> {
   const { webhookValidators } = await import('../../../generated/webhook-validators.js');
@@ -57,7 +57,7 @@ async function checkEventTypes(types: readonly string[]): Promise<string[]> {
   return types.includes(EVERY_TYPE) ? [EVERY_TYPE] : [...new Set(types)];
 }
 
-/** Whether an endpoint that subscribes to `types` receives events of `type`. */
+/** Returns whether an endpoint that subscribes to `types` receives events of `type`. */
 export function isSubscribedTo(type: string, types: readonly string[]): boolean {
   return types.includes(EVERY_TYPE) || types.includes(type);
 }
@@ -67,7 +67,7 @@ export type WebhookContext = Pick<OperationContext, 'app' | 'em'>;
 const MAX_PAGE = 100;
 
 /**
- * A webhook endpoint of the app.
+ * Finds a webhook endpoint of the app.
  *
  * @throws ApiError not_found
  */
@@ -81,7 +81,7 @@ export async function findWebhookEndpoint(
 }
 
 /**
- * A webhook endpoint of the app, locked until the transaction ends.
+ * Finds a webhook endpoint of the app and locks it until the transaction ends.
  *
  * @throws ApiError not_found
  */
@@ -96,17 +96,21 @@ export async function findWebhookEndpointForUpdate(
   return endpoint;
 }
 
-/** @throws ApiError invalid_state for a disabled endpoint. */
+/**
+ * Refuses to send to an endpoint that is disabled.
+ *
+ * @throws ApiError invalid_state
+ */
 export function requireEnabled(endpoint: StoredWebhookEndpoint): void {
   if (endpoint.status === 'enabled') return;
   throw new ApiError('invalid_state', 'the webhook endpoint is disabled; enable it first');
 }
 
 /**
- * One page of the app's webhook endpoints, newest first.
+ * Lists one page of the app's webhook endpoints, newest first.
  *
- * @param cursor the `nextCursor` of the previous page; `limit` is 1 to 100, 100 when left out.
- * @throws ApiError invalid_data for a cursor of no endpoint.
+ * @param cursor the `nextCursor` of the previous page; `limit` is 1 to 100, and 100 by default.
+ * @throws ApiError invalid_data for a cursor that is no endpoint of the app.
  */
 export async function listWebhookEndpoints(
   context: WebhookContext,
@@ -139,7 +143,7 @@ function isEndpointId(id: string): boolean {
 
 // HOT: delivery runs for every event and endpoint (bench `webhooks`).
 
-/** A row of `webhook_secrets`, columns as they are stored. */
+/** A row of `webhook_secrets` with the column names of the database. */
 export type SecretRow = Selectable<Tables['webhook_secrets']>;
 
 const columns = [
@@ -155,12 +159,11 @@ const columns = [
 
 const SECRET_BYTES = 32;
 const DEFAULT_OVERLAP_SECONDS = 86_400;
-/** CHOICE: the number is limited, because every valid secret adds a signature to each request. */
+/** CHOICE: the number of valid secrets is limited, because each adds a signature to every request. */
 const MAX_SECRETS = 5;
 
 /**
- * Creates and seals a new secret of an endpoint. Returns its text for the response, which is the only place where it
- * appears.
+ * Creates, seals and stores a new secret of an endpoint. Returns its text, which appears nowhere but in the response.
  */
 async function createWebhookSecret(context: OperationContext, endpointId: string): Promise<string> {
   const secretBytes = context.entropy.bytes(SECRET_BYTES);
@@ -188,7 +191,7 @@ async function createWebhookSecret(context: OperationContext, endpointId: string
 }
 
 /**
- * Creates a new secret. Earlier ones continue to sign during the overlap.
+ * Creates a new secret for an endpoint. During the overlap, earlier secrets also sign.
  *
  * CHOICE: the default overlap is one day. With an overlap of 0, earlier secrets stop signing immediately.
  *
@@ -213,12 +216,12 @@ export async function rotateWebhookSecret(
   }
   endpoint.updatedAtMs = context.nowMs;
   const secret = await createWebhookSecret(context, endpoint.id);
-  // A running worker must sign with the new secret.
+  // Wake the worker of the endpoint, which must sign with the new secret.
   announceDelivery(context.notes);
   return { endpoint, secret };
 }
 
-/** The valid secrets of an endpoint, oldest first. */
+/** Reads the valid secrets of an endpoint, oldest first. */
 export function readWebhookSecrets(
   em: SqlEntityManager,
   endpointId: string,
@@ -244,7 +247,7 @@ export async function openWebhookSecret(keyStore: KeyStore, row: SecretRow): Pro
   return formatWebhookSecret(await keyStore.open(sealed, webhookSecretBinding(row)));
 }
 
-/** CHOICE: the number is limited, because every event is stored once per subscribed endpoint. */
+/** CHOICE: the number of endpoints is limited, because every event is stored once per subscribed endpoint. */
 const MAX_ENDPOINTS = 20;
 
 /**
@@ -281,7 +284,7 @@ export async function createWebhookEndpoint(
   return { endpoint, secret: await createWebhookSecret(context, endpoint.id) };
 }
 
-/** Serializes concurrent creations in one app, so that the limit holds. */
+/** Locks the app's endpoints against concurrent creations, and refuses an endpoint beyond the limit. */
 async function requireBelowLimit(context: OperationContext): Promise<void> {
   await lockName(context.em, 'webhook endpoints', `webhook_endpoints:${context.app.id}`);
   const count = await context.em.count(WebhookEndpointEntity, { appId: context.app.id });
@@ -319,7 +322,7 @@ export async function updateWebhookEndpoint(
     if (status === 'enabled') endpoint.afterSequence = await newestSequence(context.em);
   }
   await context.em.flush();
-  // Pending deliveries may be due, and a running worker must read the new URL.
+  // Pending deliveries may be due, and the worker of the endpoint must read the new URL.
   if (isSwitched || url !== undefined) announceDelivery(context.notes);
   return endpoint;
 }
@@ -334,11 +337,11 @@ export async function deleteWebhookEndpoint(context: OperationContext, id: strin
   await context.em.nativeDelete(WebhookDeliveryEntity, { endpointId: endpoint.id });
   await context.em.nativeDelete(WebhookSecretEntity, { endpointId: endpoint.id });
   await context.em.remove(endpoint).flush();
-  // A running worker must stop serving the deleted endpoint.
+  // Wake the worker, which must stop serving the deleted endpoint.
   announceDelivery(context.notes);
 }
 
-/** An endpoint in wire form, without its secret. */
+/** Converts an endpoint to wire form, without its secret. */
 export function webhookEndpointView(endpoint: StoredWebhookEndpoint): WebhookEndpoint {
   return {
     id: endpoint.id,

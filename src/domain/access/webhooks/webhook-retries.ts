@@ -12,7 +12,7 @@ const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 
-/** The delays after the first, second, … failure. The first attempt is immediate. */
+/** The delays after the first, second and later failures. The first attempt is immediate. */
 const delaysMs = [5 * SECOND, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 10 * HOUR];
 
 /** The longest delay after a failure, with its jitter. */
@@ -28,32 +28,33 @@ const FAILING_DAY_MS = 24 * HOUR;
 const MAX_FAILING_DAYS = 5;
 
 /**
- * The delay after a failed attempt, including jitter; undefined after the last attempt.
+ * Returns the delay after a failed attempt, including jitter; undefined after the last attempt.
  *
- * CHOICE: the delay is up to a tenth longer than scheduled, never shorter, so that deliveries that failed together
- * are not retried together. The jitter is derived from the delivery, not random. In a seeded server, background work
- * must not change the ids that requests draw.
+ * CHOICE: the delay is up to a tenth longer than scheduled, never shorter, so that deliveries that failed together are
+ * not retried together. The jitter is derived from the delivery, not random. In a seeded server, background work must
+ * not change the ids that requests draw.
  *
- * @param failures failed attempts since the start of the schedule, including this one.
+ * @param failures the number of failed attempts since the start of the schedule, including this one.
  */
 function retryDelayMs(failures: number, deliveryId: string): number | undefined {
   const delayMs = delaysMs[failures - 1];
   if (delayMs === undefined) return undefined;
-  // 32 bits of the digest as a fraction of 1.
+  // The first 32 bits of the digest as a fraction of 1.
   const share = Number.parseInt(hash('sha256', `${deliveryId}.${failures}`).slice(0, 8), 16) / 2 ** 32;
   return delayMs + Math.floor((delayMs / 10) * share);
 }
 
-/** A finished attempt. */
 export interface FinishedAttempt {
   readonly delivery: DueDelivery;
   readonly attempt: WebhookAttempt;
   readonly isDelivered: boolean;
-  /** The time when the attempt ended, Unix ms. */
+  /** When the attempt ended, Unix ms. */
   readonly nowMs: number;
 }
 
-/** CHOICE: enough for two complete schedules and a few more attempts. */
+/**
+ * CHOICE: the number of attempts that a delivery stores is enough for two complete schedules and a few more attempts.
+ */
 const KEPT_ATTEMPTS = 20;
 
 interface Outcome {
@@ -70,7 +71,7 @@ interface Outcome {
 }
 
 /**
- * Records only the attempt. For a delivery whose schedule was restarted by a replay during the attempt: the new
+ * Records an attempt without its outcome. Runs when a replay restarted the schedule during the attempt, so that the new
  * schedule stays.
  */
 const addAttempt = prepareQuery<Outcome>((database, outcome) =>
@@ -108,8 +109,8 @@ const updateDeliveries = prepareQuery<{ outcomes: string }, { id: string }>((dat
 }));
 
 /**
- * Records the outcomes of attempts: delivered, to be retried, or given up after the last retry. An endpoint whose
- * attempts have all failed for five days is disabled.
+ * Records the outcomes of attempts: delivered, to be retried, or given up after the last retry. Disables an endpoint
+ * whose attempts have all failed for five days.
  *
  * @returns the ids of the endpoints that were disabled.
  */
@@ -161,17 +162,21 @@ function outcomeOf({ delivery, attempt, isDelivered, nowMs }: FinishedAttempt): 
 
 /** The failures of an endpoint since its last success. */
 interface Health {
-  /** The time of the first failure, or null. */
+  /** The time of the first failure; null if there was none. */
   readonly sinceMs: number | null;
-  /** The number of days with failures since then. */
+  /** The number of days with failures since then, where days are periods of 24 hours from `sinceMs`. */
   readonly dayCount: number;
-  /** The number of the last such day, counting from 0. */
+  /** The number of the last day with a failure, counting from 0. */
   readonly lastDay: number;
 }
 
 const healthy: Health = { sinceMs: null, dayCount: 0, lastDay: 0 };
 
-/** INVARIANT: endpoints are locked before their deliveries and in the order of their ids, to avoid deadlocks. */
+/**
+ * Reads the health of endpoints and locks them.
+ *
+ * INVARIANT: endpoints are locked before their deliveries and in the order of their ids, to avoid deadlocks.
+ */
 async function lockEndpoints(em: SqlEntityManager, ids: readonly string[]): Promise<Map<string, Health>> {
   const rows = await em
     .getKysely<Tables>()
@@ -201,17 +206,17 @@ function healthAfter(health: Health, { isDelivered, nowMs }: FinishedAttempt): H
 }
 
 /**
- * CHOICE: an endpoint counts as failing for five days if three things hold: the last failure is at least five days
- * after the first, attempts failed on five different days, and none succeeded. Days without attempts do not count, so
- * two failures far apart do not disable an endpoint.
+ * CHOICE: an endpoint is disabled after five days of failures if three things hold: the last failure is at least five
+ * days after the first, attempts failed on five different days, and none succeeded. Days without attempts do not count,
+ * so two failures far apart do not disable an endpoint.
  */
 function isTooLong({ dayCount, lastDay }: Health): boolean {
   return lastDay >= MAX_FAILING_DAYS && dayCount >= MAX_FAILING_DAYS;
 }
 
 /**
- * Stores the health of an endpoint after attempts, and disables it if it has failed too long. Returns whether it was
- * disabled.
+ * Stores the health of an endpoint after attempts, and disables an endpoint that has failed for too long. Returns
+ * whether it was disabled.
  */
 async function recordHealth(
   { em, notes }: UnitContext,

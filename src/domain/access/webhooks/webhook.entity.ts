@@ -9,15 +9,18 @@ export const WebhookDeliveryEntity = defineEntity({
     /** Derived from the event and the endpoint, so that an event is not delivered to an endpoint twice. */
     id: p.text().primary(),
     endpointId: p.text(),
-    /** Part of the primary key because PostgreSQL partitions the table by it. The id alone is unique. */
+    /** Part of the primary key, because PostgreSQL partitions the table by it. The id alone is already unique. */
     eventSequence: p.bigint('number').primary().autoincrement(false),
     eventId: p.text(),
     eventType: p.text(),
     /** `pending`, `delivered` or `failed`. */
     status: p.text(),
-    /** Only while pending: the resource whose deliveries are sent in order. Null if the order does not matter. */
+    /**
+     * The resource whose deliveries are sent in order. Null if the order does not matter, and once the delivery has
+     * ended.
+     */
     orderKey: p.text().strictNullable(),
-    /** Failed attempts since the start of the schedule. A replay restarts the schedule. */
+    /** The number of failed attempts since the start of the schedule. A replay restarts the schedule. */
     failures: p.integer(),
     attemptCount: p.integer(),
     /** JSON array of the last attempts, oldest first. */
@@ -29,7 +32,7 @@ export const WebhookDeliveryEntity = defineEntity({
   },
   indexes: [
     { name: 'webhook_deliveries_by_endpoint', properties: ['endpointId', 'eventSequence'] },
-    // For lists of deliveries with one status. Most deliveries are delivered; lists of these use the general index.
+    // For lists of deliveries with one status. Most deliveries are delivered; their lists use the general index.
     {
       name: 'webhook_deliveries_failed',
       properties: ['endpointId', 'eventSequence'],
@@ -68,27 +71,28 @@ export const WebhookEndpointEntity = defineEntity({
     appId: p.text(),
     url: p.text(),
     description: p.text().strictNullable(),
-    /** `*` stands for every type. */
+    /** An array with the entry `*` stands for every type. */
     eventTypes: jsonText<string[]>(),
     /** `enabled` or `disabled`. */
     status: p.text(),
-    /** `requested` or `failing`; null while the endpoint is enabled. */
+    /** `requested` (by the app) or `failing`; null while the endpoint is enabled. */
     disabledReason: p.text().strictNullable(),
     /**
      * Events up to this sequence were recorded before the endpoint was created or enabled, so it does not receive
      * them.
      */
     afterSequence: p.bigint('number'),
-    /** The first failure since the last success. */
+    /** The time of the first failure since the last success; null if there was none. */
     failingSinceMs: p.bigint('number').strictNullable(),
     /**
-     * The number of days with failures since the last success, and the number of the last such day, counting from 0.
+     * The number of days with failures since the last success. `lastFailingDay` is the number of the last such day,
+     * counting from 0.
      */
     failingDayCount: p.integer(),
     lastFailingDay: p.integer(),
     /** A lower bound for the earliest `nextAttemptAtMs` of its deliveries; null without pending deliveries. */
     nextDueAtMs: p.bigint('number').strictNullable(),
-    /** The process that has claimed it, until `leasedUntilMs`. */
+    /** The process that has claimed the endpoint, until `leasedUntilMs`. */
     leaseOwner: p.text().strictNullable(),
     leasedUntilMs: p.bigint('number').strictNullable(),
     createdAtMs: p.bigint('number'),
@@ -111,7 +115,7 @@ export const WebhookSecretEntity = defineEntity({
   name: 'WebhookSecret',
   tableName: 'webhook_secrets',
   properties: {
-    /** The sealed secret is bound to this id. */
+    /** Part of the seal's binding. */
     id: p.text().primary(),
     endpointId: p.text(),
     appId: p.text(),

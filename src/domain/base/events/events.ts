@@ -215,7 +215,7 @@ const insertEvent = prepareQuery<EventRow>((database, event) =>
   }),
 );
 
-// // Loads the validators with the first event, because they are large and many processes never record an event.
+// Loads the validators with the first event, because they are large and many processes never record an event.
 const loadValidators = loadOnce(() => import('../../../generated/webhook-validators.js'));
 
 async function assertKeepsContract(type: string, body: object): Promise<void> {

@@ -24,7 +24,7 @@ export const OutboxEventEntity = defineEntity({
     // Not unique, because a unique index of a partitioned table must contain the partition key.
     { name: 'outbox_events_id', properties: ['id'] },
     { name: 'outbox_events_by_age', properties: ['createdAtMs'] },
-    // // This partial index stays small while the table grows.
+    // This partial index stays small while the table grows.
     {
       name: 'outbox_events_to_fan_out',
       properties: ['sequence'],

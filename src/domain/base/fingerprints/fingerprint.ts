@@ -36,7 +36,7 @@ function digest({ keyStore }: ReadContext, key: StoredFingerprintKey, value: unk
   );
 }
 
-// // INVARIANT: a unique index allows only one key for each app, even if two requests create it at the same time.
+// INVARIANT: a unique index allows only one key for each app, even if two requests create it at the same time.
 async function ensureKey(context: Context): Promise<StoredFingerprintKey> {
   const known = await getKey(context);
   if (known !== null) return known;

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 
-// // A PostgreSQL index entry can have about 2,700 bytes, which is enough for the app, the kind and one key.
+// A PostgreSQL index entry can have about 2,700 bytes, which is enough for the app, the kind and one key.
 const MAX_BYTES = 512;
 const HASHED = 'sha256:';
 

@@ -27,7 +27,7 @@ export function dropOldest(inUnit: InUnit, table: ExpiringTable, nowMs: number):
 function attempt(inUnit: InUnit, work: (em: SqlEntityManager) => Promise<boolean>): Promise<boolean> {
   return inUnit(async (em) => (await tryLockName(em, 'partitions', 'partitions')) && work(em)).catch(
     (error: unknown) => {
-      // // Queries were using the table, so the lock timed out. The job tries again at its next run.
+      // Queries were using the table, so the lock timed out. The job tries again at its next run.
       if (isLockTimeout(error)) return false;
       throw error;
     },

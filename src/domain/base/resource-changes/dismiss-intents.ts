@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import type { OperationContext } from '../../../ports/operation-context.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 
-// // KYSELY: one statement dismisses any number of intents. Their entity belongs to a higher layer.
+// KYSELY: one statement dismisses any number of intents. Their entity belongs to a higher layer.
 
 export interface ResourceChange {
   readonly resource: 'wallet' | 'policy' | 'key quorum' | 'condition set';
@@ -16,9 +16,9 @@ interface Dismissal {
   readonly nowMs: number;
 }
 
-// // INVARIANT: this is the only transition of an intent outside `intents/`: from pending to dismissed. It leaves
-// expired // intents alone, even if they are still stored as pending. The status is a literal instead of a parameter,
-// so that the // database uses its partial index.
+// INVARIANT: this is the only transition of an intent outside `intents/`: from pending to dismissed. It leaves expired
+// intents alone, even if they are still stored as pending. The status is a literal instead of a parameter, so that the
+// database uses its partial index.
 const dismissPending = prepareQuery<Dismissal>((database, { subjectId, reason, nowMs }) =>
   database
     .updateTable('intents')

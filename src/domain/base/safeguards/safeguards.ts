@@ -146,13 +146,12 @@ export const publishedSafeguards: Safeguards = {
 export const strictSafeguards: Safeguards = {
   archive_requires_owner: true,
   identity_changes: 'user_key',
-  // // Published clients send an expiry 15 minutes ahead. The other five minutes allow for differences of their clocks.
+  // Published clients send an expiry 15 minutes ahead. The other five minutes allow for differences of their clocks.
   require_request_expiry: 20 * 60,
   single_use_signatures: true,
   block_test_logins: true,
   block_linking_test_accounts: true,
-  // // CHOICE: off, because published rules for `*` are the only way to sign hashes under a policy, and clients use //
-  // them.
+  // CHOICE: off, because published rules for `*` are the only way to sign hashes under a policy, and clients use them.
   strict_methods: false,
   policy_parts_require_owner: true,
 };

@@ -1,7 +1,7 @@
 import type { SentSeal } from '../../../engine/authorization/quorum-records.ts';
 import type { SealBinding, SealedKey } from '../../../ports/key-store.ts';
 
-// // INVARIANT: the binding of a stored secret never changes. If it changed, the secret could not be opened.
+// INVARIANT: the binding of a stored secret never changes. If it changed, the secret could not be opened.
 
 interface SealingRow {
   readonly id: string;
