@@ -1,6 +1,6 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 
-/** The membership of a wallet in an account; a wallet may be in several. */
+/** The membership of a wallet in an account. A wallet may be in several accounts. */
 export const AccountWalletEntity = defineEntity({
   name: 'AccountWallet',
   tableName: 'account_wallets',
@@ -20,7 +20,7 @@ export const AccountEntity = defineEntity({
     id: p.text().primary(),
     appId: p.text(),
     displayName: p.text().strictNullable(),
-    /** The name in lower case, for `search`. */
+    /** The name in lower case, which the `search` of the list reads. */
     searchName: p.text().strictNullable(),
     createdAtMs: p.bigint('number'),
   },

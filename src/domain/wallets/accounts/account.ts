@@ -44,7 +44,7 @@ interface Account {
 const MAX_PAGE = 100;
 
 /**
- * An account of the app with its wallets, including archived ones, whose balance still counts.
+ * Finds an account of the app with its wallets, including archived ones, whose balance still counts.
  *
  * @throws ApiError not_found
  */
@@ -55,7 +55,7 @@ export async function findAccount(context: AccountContext, id: string): Promise<
 }
 
 /**
- * An account that is about to change, locked until the transaction ends.
+ * Finds an account that is about to change, and locks it until the transaction ends.
  *
  * @throws ApiError not_found
  */
@@ -66,12 +66,12 @@ async function findAccountForUpdate(context: AccountContext, id: string): Promis
 }
 
 /**
- * One page of the app's accounts, newest first.
+ * Lists one page of the app's accounts, newest first.
  *
  * CHOICE: `search` matches anywhere in the name and ignores case.
  *
- * @param cursor the `nextCursor` of the previous page; `limit` is 1 to 100, 100 when left out.
- * @throws ApiError invalid_data for a cursor of no account.
+ * @param cursor the `nextCursor` of the previous page; `limit` is 1 to 100, and 100 by default.
+ * @throws ApiError invalid_data for a cursor that is no account of the app.
  */
 export async function listAccounts(
   context: AccountContext,
@@ -96,7 +96,7 @@ export async function listAccounts(
   };
 }
 
-/** The account, or null. Text that cannot be an account id also gives null. */
+/** Returns the account, or null. A string that cannot be an account id also gives null. */
 async function getAccount(
   { app, em }: AccountContext,
   id: string,
@@ -129,7 +129,7 @@ async function walletsOf(
 }
 
 /**
- * The combined balance of an account's wallets in US dollars, on main networks or on test networks.
+ * Returns the combined balance of an account's wallets in US dollars, on main networks or on test networks.
  *
  * CHOICE: it covers the named assets of every configured chain. Assets without a known price count as worth 0. Assets
  * with a zero balance are left out.
@@ -160,14 +160,14 @@ export async function getAccountBalance(
 }
 
 /**
- * The balance queries for a chain. Each address occurs once, because two wallets with the same imported key share one
- * balance.
+ * Returns the balance queries for a chain. Each address occurs once, because two wallets with the same imported key
+ * share one balance.
  */
 function questionsOn(chain: KnownChain, wallets: readonly WalletRow[]): BalanceQuestion[] {
   const addresses = new Set(
     wallets
       .filter(({ chain_type }) => chain_type === chain.chainType)
-      // A custodian credits only deposits on the chain of the custodial wallet.
+      // A custodian credits deposits only on the chain of the custodial wallet.
       .filter(({ custody_chain: custodyChain }) => custodyChain === null || custodyChain === chain.name)
       .map(({ address }) => address),
   );
@@ -188,7 +188,7 @@ function sum(holdings: readonly Holding[], priceOf: PriceOf): BalanceAsset {
   };
 }
 
-/** An account in wire form. */
+/** Converts an account to wire form. */
 export function accountView({ account, wallets }: Account): AccountResponse {
   return {
     id: account.id,
@@ -212,7 +212,7 @@ const MAX_WALLETS = 5;
 const CHAIN_TYPES = new Set(['ethereum', 'solana']);
 
 /**
- * Creates an account from existing wallets or from new wallets without owner and policy.
+ * Creates an account from existing wallets, or from new wallets without owner and policy.
  *
  * @throws ApiError invalid_data when a wallet does not exist, is archived or has an extended chain type; what
  * `createCustodialWallet` throws for a wallet with custody.
@@ -237,8 +237,8 @@ export async function createAccount(
 /**
  * Renames an account, adds wallets to it, or both. Wallets cannot be removed.
  *
- * @throws ApiError not_found; invalid_data as for a new account, for a wallet that it already contains, and for more
- * than five.
+ * @throws ApiError not_found; invalid_data as for a new account, for a wallet that is already in the account, and for
+ * more than five wallets.
  */
 export async function updateAccount(
   context: OperationContext,
@@ -282,8 +282,8 @@ function namesOf(name: string | null): Pick<StoredAccount, 'displayName' | 'sear
 }
 
 /**
- * Draws the keys of new wallets before the first statement. That statement begins the transaction, and on SQLite all
- * other requests wait for it to end.
+ * Creates the ids and keys of new wallets before the first statement. That statement begins the transaction, and on
+ * SQLite all other requests wait for it to end.
  */
 async function drawKeys(
   context: OperationContext,
@@ -315,7 +315,7 @@ async function walletsFor(
   return made;
 }
 
-/** The wallets of these ids, in their order. */
+/** Finds the wallets with these ids, and returns them in the order of the ids. */
 async function requireWallets(context: OperationContext, ids: readonly string[]): Promise<WalletRow[]> {
   const rows = await listWalletsOfIds(context, ids);
   const byId = new Map(rows.filter((row) => row.archived_at_ms === null).map((row) => [row.id, row]));

@@ -9,9 +9,9 @@ export const AllowlistEntryEntity = defineEntity({
     appId: p.text(),
     /** `email`, `phone`, `wallet` or `emailDomain`. */
     type: p.text(),
-    /** The value in the stored form of linked accounts. */
+    /** The value in the stored form of linked accounts, so that the two can be compared. */
     value: p.text(),
-    /** When a user who matches the entry first logged in. */
+    /** When a user who matches the entry first logged in; null before that. */
     acceptedAtMs: p.bigint('number').strictNullable(),
     createdAtMs: p.bigint('number'),
   },

@@ -10,7 +10,7 @@ import { AllowlistEntryEntity, type StoredAllowlistEntry } from './allowlist-ent
 const DOMAIN = /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/i;
 
 /**
- * An entry's value in the stored form of linked accounts, so that the two can be compared.
+ * Returns an entry's value in the stored form of linked accounts, so that the two can be compared.
  *
  * @throws ApiError invalid_data
  */
@@ -39,7 +39,7 @@ function normalize(type: AllowlistEntryRequest['type'], value: string): string |
 /** CHOICE: the list has no pages, so its length is limited. Older entries still apply and can be deleted. */
 const MAX_LISTED = 1_000;
 
-/** The newest entries of the app, newest first. */
+/** Lists the newest entries of the app's allowlist, newest first. */
 export async function listAllowlistEntries({
   app,
   em,
@@ -111,8 +111,8 @@ interface LoginAccount {
 }
 
 /**
- * Refuses a login unless one of the accounts is on the app's allowlist. Applies only if the setting
- * `allowlist_enabled` is on. The first login by an entry marks the entry as accepted.
+ * Refuses a login unless one of the accounts is on the app's allowlist. Applies only if the setting `allowlist_enabled`
+ * is on. The first login by an entry marks the entry as accepted.
  *
  * CHOICE: a single account of the user on the list is enough. The list can contain only email, phone and wallet
  * accounts.
@@ -135,7 +135,7 @@ export async function requireAllowlisted(
   throw new ApiError('allowlist_rejected');
 }
 
-/** The entries that would admit an account. */
+/** Returns the entries that would admit an account. */
 function entriesFor({ type, subject }: LoginAccount): { type: string; value: string }[] {
   if (type === 'email') {
     const domain = subject.slice(subject.lastIndexOf('@') + 1);

@@ -30,12 +30,13 @@ export interface BalanceQuestion {
 
 export interface Holding {
   readonly asset: KnownAsset;
-  /** The amount in base units. */
+  /** In base units of the asset. */
   readonly rawAmount: bigint;
 }
 
 /**
- * The number of concurrent balance queries of one request: enough to hide latency, but few enough to spare the nodes.
+ * The maximum number of concurrent balance queries of one request: enough to hide latency, few enough to spare the
+ * nodes.
  */
 const AT_ONCE = 8;
 
@@ -68,21 +69,21 @@ async function askOne(context: AskContext, { chain, address, assets }: BalanceQu
 // Symbols that are not simply the name in upper case.
 const symbols: Readonly<Record<string, string>> = { 'usdc.e': 'USDC.e', pathusd: 'pathUSD' };
 
-/** The display symbol of a named asset: `USDC` for `usdc`. */
+/** Returns the display symbol of a named asset: `USDC` for `usdc`. */
 export function symbolOf(asset: string): string {
   return symbols[asset] ?? asset.toUpperCase();
 }
 
-/** Values are shown in dollars and cents, rounded half up. */
+/** The decimal places of displayed values, which are rounded half up to cents. */
 const WORTH_PLACES = 2;
 
 type Currency = 'usd' | 'eur';
 
-/** The price of one unit of an asset; undefined when unknown. */
+/** Returns the price of one unit of an asset; undefined when it is unknown. */
 export type PriceOf = (asset: KnownAsset) => Decimal | undefined;
 
 /**
- * The prices of assets in a currency. Assets on test networks are worth nothing.
+ * Returns a function that gives the price of an asset in a currency. Assets on test networks are worth nothing.
  *
  * CHOICE: one euro is worth one EURC, so that one price source gives prices in dollars and in euros.
  */
@@ -107,19 +108,19 @@ export async function pricesOf(
 }
 
 const EURO = 'eurc';
-/** The decimal places of a price in euros, enough for results that are exact to the cent. */
+/** The decimal places of prices in euros. With them, results are exact to the cent. */
 const RATE_PLACES = 18;
 
 export function worthOf(amount: Decimal, price: Decimal): Decimal {
   return multiply(amount, price);
 }
 
-/** A displayed value: `3102.40`, or `0` for zero. */
+/** Formats a value for display: `3102.40`, or `0` for zero. */
 export function worthText(worth: Decimal): string {
   return worth.digits === 0n ? '0' : fixedText(round(worth, WORTH_PLACES));
 }
 
-/** The price of one unit as text, with at least two decimals. */
+/** Formats the price of one unit with at least two decimal places. */
 export function priceText(price: Decimal): string {
   const places = decimalText(price).split('.')[1]?.length ?? 0;
   return price.digits === 0n ? '0' : fixedText(round(price, Math.max(places, WORTH_PLACES)));
@@ -128,19 +129,21 @@ export function priceText(price: Decimal): string {
 interface BalanceQuery {
   readonly asset?: string | readonly string[] | undefined;
   readonly chain?: string | readonly string[] | undefined;
-  /** A token as `<chain name>:<address>`. */
+  /** One or more tokens, each as `<chain name>:<address>`. */
   readonly token?: string | readonly string[] | undefined;
   readonly include_currency?: Currency | undefined;
   readonly include_archived?: boolean | undefined;
 }
 
 /**
- * A wallet's balances of the requested assets, in the order of assets and chains, or of tokens.
+ * Reads a wallet's balances of the requested assets. They come in the order of `asset`, and of `chain` for each asset,
+ * or in the order of `token`.
  *
  * CHOICE: if several assets and chains are requested, pairs that do not exist (such as POL on Base) are left out. An
  * asset that exists on none of the chains is refused, and so is a chain that is not configured.
  *
- * @throws ApiError not_found; invalid_data; not_supported for an unsupported chain or pair; unavailable.
+ * @throws ApiError not_found; invalid_data; not_supported for an unsupported chain or pair; unavailable when a chain
+ * cannot be reached.
  */
 export async function getWalletBalance(
   context: Pick<OperationContext, 'app' | 'em' | 'chains' | 'prices'>,
@@ -159,7 +162,7 @@ export async function getWalletBalance(
   return { balances: assets.map((asset) => balanceView(found.get(asset) as Holding, worth)) };
 }
 
-/** One query per chain, regardless of the order of the requested assets. */
+/** Groups the assets into one query per chain, whatever the order of the requested assets. */
 function questionsOf(assets: readonly KnownAsset[]): { chain: KnownChain; assets: KnownAsset[] }[] {
   return [...Map.groupBy(assets, ({ chain }) => chain)].map(([chain, own]) => ({ chain, assets: own }));
 }
@@ -206,10 +209,10 @@ async function tokenAsked(
 }
 
 /**
- * The chain with this name, which must fit the wallet.
+ * Finds the chain with this name, on which the wallet must be usable.
  *
- * @throws ApiError not_supported for an unknown chain or a chain of another type. A custodial wallet supports only
- * its own chain.
+ * @throws ApiError not_supported for an unknown chain or a chain of another type. A custodial wallet supports only its
+ * own chain.
  */
 export function requireWalletChain(wallet: WalletRow, name: string): KnownChain {
   const chain = chainNamed(name);
@@ -226,7 +229,7 @@ export function requireWalletChain(wallet: WalletRow, name: string): KnownChain 
   return chain;
 }
 
-/** Distinct values in order of first appearance. */
+/** Returns the distinct values in order of first appearance. */
 function listOf(value: string | readonly string[]): string[] {
   return [...new Set(typeof value === 'string' ? [value] : value)];
 }

@@ -18,7 +18,7 @@ const chainOfType: Readonly<Record<string, CustodialWalletChain>> = { ethereum: 
 /**
  * Opens a wallet at a custodian, who keeps its key.
  *
- * @param at points to the custodian's fields in the body.
+ * @param at JSON pointer in the body to the object with the custodian's fields.
  * @throws ApiError not_supported without this custodian; invalid_data when the custodian does not know the customer,
  * when an owner, signer or policy does not exist, and when `chain_type` does not match `chain`.
  */
@@ -45,8 +45,7 @@ export async function createCustodialWallet(
     additionalSigners: input.additional_signers,
   };
   const row = newWalletRow(context, wallet, { address: '', publicKey: null });
-  // The custodian gets the wallet's id. If the transaction rolls back, an unused empty wallet remains at the
-  // custodian.
+  // The custodian gets the wallet's id. If the transaction rolls back, an unused empty wallet remains at the custodian.
   const opened = await custodian.openWallet({ walletId: row.id, userId, chain });
   if (opened === undefined)
     throw invalidField(`${at}/provider_user_id`, `the custodian has no customer \`${userId}\``);
@@ -74,7 +73,7 @@ function chainOf({ chain: asked, chain_type: type }: CreateCustodialWalletReques
 }
 
 /**
- * A custodial wallet in the wire form of its own operation; other operations show it as a plain wallet. The
+ * Converts a custodial wallet to the wire form of its own operation; other operations show it as a plain wallet. The
  * deprecated `chain_type` is present only if the caller gave it.
  */
 export function custodialWalletView(

@@ -28,12 +28,12 @@ const LETTERS = 'BCDFGHJKLMNPQRSTVWXZ';
 const USER_CODE_LENGTH = 8;
 const SECRET_BYTES = 32;
 
-/** Draws eight letters, which have 34.5 bits. */
+/** Returns a random user code of eight letters, which have 34.5 bits. */
 function drawUserCode(entropy: Entropy): string {
   let code = '';
   while (code.length < USER_CODE_LENGTH) {
     for (const byte of entropy.bytes(USER_CODE_LENGTH)) {
-      // 240 is the largest multiple of 20 in a byte, so every letter is equally likely.
+      // 240 is the largest multiple of 20 below 256. Skipping the bytes from 240 on makes every letter equally likely.
       if (byte < 240 && code.length < USER_CODE_LENGTH) code += LETTERS[byte % LETTERS.length];
     }
   }
@@ -41,8 +41,8 @@ function drawUserCode(entropy: Entropy): string {
 }
 
 /**
- * Converts a code from the way people type it to its stored form, without case, hyphens and other signs (RFC 8628
- * section 6.1).
+ * Converts a code from the form in which people type it to the stored form: upper case, without hyphens and other
+ * punctuation (RFC 8628 section 6.1).
  */
 function normalizeUserCode(text: string): string {
   return text
@@ -56,12 +56,12 @@ export function showUserCode(code: string): string {
   return `${code.slice(0, 4)}-${code.slice(4)}`;
 }
 
-/** 256 random bits in base64url. */
+/** Returns 256 random bits in base64url. */
 export function drawSecret(entropy: Entropy): string {
   return Buffer.from(entropy.bytes(SECRET_BYTES)).toString('base64url');
 }
 
-/** The stored form of a secret: hex SHA-256. */
+/** Returns the stored form of a secret: hex SHA-256. */
 export function hashOfSecret(secret: string): string {
   return hash('sha256', secret);
 }
@@ -76,9 +76,9 @@ const LIFETIME_SECONDS = 900;
 const MAX_PENDING = 1_000;
 
 /**
- * CHOICE: clients without a secret share half of `MAX_PENDING`, and all such clients behind one network address get
- * the second number. Anyone can be such a client. They must not use up the codes of clients with a secret, and one
- * network must not use up the codes of other networks.
+ * CHOICE: clients without a secret share half of `MAX_PENDING`, and all such clients behind one network address get the
+ * second number. Anyone can be such a client. They must not use up the codes of clients with a secret, and one network
+ * must not use up the codes of other networks.
  */
 const MAX_PUBLIC = MAX_PENDING / 2;
 const MAX_PUBLIC_OF_NETWORK = 25;
@@ -118,9 +118,9 @@ function ownPage({ devicePage, proof }: OperationContext): string | undefined {
 }
 
 /**
- * Counts the undecided codes.
+ * Refuses another code if too many codes are undecided.
  *
- * INVARIANT: no other request counts or stores codes until this one has stored its code.
+ * INVARIANT: no other request counts or stores codes until this request has stored its code.
  */
 async function requireRoom({ app, em, nowMs, proof }: OperationContext): Promise<void> {
   await lockName(em, 'device codes', `device-codes:${app.id}`);
@@ -140,7 +140,7 @@ async function requireRoom({ app, em, nowMs, proof }: OperationContext): Promise
   }
 }
 
-/** Stores the code under a unique user code. Returns the user code. */
+/** Stores the code under a new, unique user code, which it returns. */
 async function storeCode(context: OperationContext, id: string, intervalSeconds: number): Promise<string> {
   const { app, nowMs } = context;
   for (let draw = 1; ; draw += 1) {
@@ -168,7 +168,7 @@ async function storeCode(context: OperationContext, id: string, intervalSeconds:
 }
 
 /**
- * A device code of any app, by its user code. For operators.
+ * Finds a device code of any app by its user code, for operators.
  *
  * @throws ApiError not_found
  */
@@ -235,7 +235,7 @@ export async function decideDevice(
   if (!isKnown) throw unknownCode();
 }
 
-/** Records a decision. Returns false if the app has no such code. */
+/** Records a decision about a code. Returns false if the app has no such code. */
 async function decide(
   context: DecisionContext,
   { userId, user_code: typed, action }: { readonly userId: string } & VerifyOauthDeviceRequest,
@@ -288,7 +288,7 @@ const KEEP_CODES_MS = HOUR_MS;
 /** CHOICE: used refresh tokens are kept for 30 days, so that their reuse is noticed. After that, a token is unknown. */
 const KEEP_USED_MS = 30 * DAY_MS;
 
-/** Longer than any grant can stay unused (`MAX_GRANT_DAYS` of the app settings). */
+/** Longer than any grant can exist (`MAX_GRANT_DAYS` of the app settings). */
 const KEEP_GRANTS_MS = 3_660 * DAY_MS;
 
 /** Longer than the longest window in which wrong codes count. */

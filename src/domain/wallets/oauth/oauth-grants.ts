@@ -19,7 +19,10 @@ import { type OauthDeviceCode, OauthDeviceCodeEntity, OauthRefreshTokenEntity } 
 /** CHOICE: the list has no pages, so its length is limited. */
 const MAX_LISTED = 1_000;
 
-/** The active grants, newest first. A user gets the user's own grants, the app secret gets all grants of the app. */
+/**
+ * Lists the active grants, newest first. A user gets the user's own grants; a caller with the app secret gets all
+ * grants of the app.
+ */
 export async function listGrants({ app, em, proof }: OperationContext): Promise<GrantView[]> {
   const grants = await em.find(
     OauthGrantEntity,
@@ -49,8 +52,9 @@ export async function revokeGrant(context: OperationContext, grantId: string): P
 }
 
 /**
- * Ends a grant: its tokens cannot be refreshed, and its keys no longer sign. CHOICE: the keys end at once, although
- * the access token with which they were obtained stays valid for up to an hour.
+ * Ends a grant: its tokens cannot be refreshed, and its keys no longer sign.
+ *
+ * CHOICE: the keys end at once, although the access token with which they were obtained stays valid for up to an hour.
  */
 async function endGrant(
   { em, nowMs }: Pick<OperationContext, 'em' | 'nowMs'>,
@@ -135,7 +139,7 @@ async function requireLive(context: OperationContext, grant: OauthGrant): Promis
   if (user === undefined || user.row.frozen_at_ms !== null) throw new ApiError('invalid_grant');
 }
 
-/** RFC 8628 section 3.5: every poll that comes too soon adds this to the interval permanently. */
+/** The number of seconds that each premature poll adds to the interval permanently (RFC 8628 section 3.5). */
 const SLOW_DOWN_SECONDS = 5;
 
 /** CHOICE: a poll may be this much early. Timers of clients fire a little early, and network delays vary. */
@@ -170,7 +174,7 @@ function isTooSoon(
   return polledAtMs !== null && machine.now() < polledAtMs + intervalSeconds * 1000 - TOLERANCE_MS;
 }
 
-/** The refusal after which the device polls again. Stores the time of this poll. */
+/** Stores the time of this poll, and returns the refusal after which the device polls again. */
 function pollAgain(
   code: ErrorCode,
   stored: OauthDeviceCode,

@@ -1,9 +1,9 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 
-/** The status `expired` is not stored, because it follows from the time. */
+/** The stored statuses. `expired` is not stored, because it is derived from the time. */
 type DeviceCodeStatus = 'pending' | 'approved' | 'denied' | 'redeemed';
 
-/** A device code (RFC 8628): a device that waits for its user's decision, or has waited. */
+/** A device code (RFC 8628) of a device that waits for its user's decision, or that has got it. */
 export const OauthDeviceCodeEntity = defineEntity({
   name: 'OauthDeviceCode',
   tableName: 'oauth_device_codes',
@@ -14,7 +14,7 @@ export const OauthDeviceCodeEntity = defineEntity({
     /** The user code in upper case, without the hyphen. */
     userCode: p.text(),
     status: p.text().$type<DeviceCodeStatus>(),
-    /** The network of a client without a secret: an IPv4 address or an IPv6 /64; null for other clients. */
+    /** The network of a client without a secret: an IPv4 address or an IPv6 /64; null for clients with a secret. */
     publicNetwork: p.text().strictNullable(),
     /** The user who approved the device; null until then. */
     userId: p.text().strictNullable(),
@@ -43,7 +43,7 @@ export const OauthRefreshTokenEntity = defineEntity({
     id: p.text().primary(),
     grantId: p.text(),
     createdAtMs: p.bigint('number'),
-    /** Null for the token that can still be used. */
+    /** When the token was used; null for the token that can still be used. */
     usedAtMs: p.bigint('number').strictNullable(),
   },
   indexes: [
@@ -56,7 +56,7 @@ export const OauthRefreshTokenEntity = defineEntity({
   ],
 });
 
-/** A user's attempt to decide on a code that does not exist. */
+/** An attempt of a user to decide on a code that does not exist. */
 export const OauthWrongCodeEntity = defineEntity({
   name: 'OauthWrongCode',
   tableName: 'oauth_wrong_codes',

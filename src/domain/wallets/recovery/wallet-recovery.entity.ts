@@ -1,13 +1,12 @@
 import { defineEntity, p } from '@mikro-orm/core';
 
-/** The user who can recover a wallet in addition to its primary signer. */
+/** Records which user can recover a wallet in addition to its primary signer. */
 export const WalletRecoveryEntity = defineEntity({
   name: 'WalletRecovery',
   tableName: 'wallet_recoveries',
   properties: {
     walletId: p.text().primary(),
     appId: p.text(),
-    /** The user who can recover the wallet. */
     userId: p.text(),
     /** When the recovery user first got a key that signs for the wallet; null before that. */
     recoveredAtMs: p.bigint('number').strictNullable(),

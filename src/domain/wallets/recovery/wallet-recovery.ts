@@ -22,7 +22,7 @@ import { WalletRecoveryEntity } from './wallet-recovery.entity.ts';
 
 const RECOVERY_POINTER = '/recovery_user/linked_accounts';
 
-/** The two users of the wallets. Both are the same user if the primary signer is also the recovery user. */
+/** The two users of wallets with recovery. Both ids are equal if the primary signer is also the recovery user. */
 interface Users {
   readonly primaryId: string;
   readonly recoveryId: string;
@@ -31,11 +31,11 @@ interface Users {
 /**
  * Creates wallets that a primary signer uses and a recovery user can also use. Creates all of them or none.
  *
- * CHOICE: each user can sign alone, because the owner is a key quorum of both with threshold 1. If the recovery
- * user's token names the primary signer, both are the same user.
+ * CHOICE: each user can sign alone, because the owner is a key quorum of both with threshold 1. If the recovery user's
+ * token names the primary signer, both are the same user.
  *
  * @throws ApiError invalid_data; linked_to_another_user; resource_conflict when an external id is taken, which also
- * refuses a repetition.
+ * refuses a repeated request.
  */
 export async function createWalletsWithRecovery(
   context: OperationContext,
@@ -78,7 +78,7 @@ function readAccounts(inputs: readonly LinkedAccountInput[]): LinkedAccountRecor
 
 interface RecoveryAccounts {
   readonly accounts: readonly LinkedAccountRecord[];
-  /** The same accounts as the request has them. */
+  /** The accounts in the form of the request. */
   readonly inputs: readonly LinkedAccountInput[];
 }
 
@@ -147,8 +147,8 @@ async function setUpRecovery(
   wallets: readonly WalletRow[],
 ): Promise<void> {
   for (const wallet of wallets) {
-    // If the primary signer is also the only recovery signer, there is no recovery: the lost key would be the
-    // recovery key.
+    // If the primary signer is also the only recovery signer, there is no recovery: the lost key would be the recovery
+    // key.
     if (primaryId !== recoveryId) {
       context.em.create(WalletRecoveryEntity, {
         walletId: wallet.id,
@@ -174,8 +174,8 @@ async function setUpRecovery(
 // KYSELY: the condition has a subquery of memberships.
 
 /**
- * Records `wallet.recovered` once for each wallet, when its recovery user gets a key that signs for it. Wallets that
- * are archived or have a new owner are left out, because the key does not cover them.
+ * Records `wallet.recovered` once for each wallet, when its recovery user gets a key that signs for it. Archived
+ * wallets and wallets with a new owner are left out, because the key does not sign for them.
  */
 export async function noteRecovery(context: OperationContext, userId: string): Promise<void> {
   const { app, em, nowMs } = context;

@@ -21,7 +21,10 @@ import {
 
 type SigningKeyContext = Pick<OperationContext, 'em' | 'ids' | 'notes' | 'keyStore' | 'nowMs'>;
 
-/** An app's keys as a JWKS, newest first. Retired keys stay in the set, because clients cache it. */
+/**
+ * Lists an app's public keys for tokens as a JWKS, newest first. Retired keys stay in the set, because clients cache
+ * it.
+ */
 export async function listSigningKeys(context: SigningKeyContext, appId: string): Promise<AppJwk[]> {
   await ensureSigningKey(context, appId);
   const keys = await context.em.find(
@@ -32,13 +35,13 @@ export async function listSigningKeys(context: SigningKeyContext, appId: string)
   return keys.map((key) => toJwk(key.id, publicKeyOf(key.publicKey)));
 }
 
-/** SubjectPublicKeyInfo PEM of the current signing key. */
+/** Returns the SubjectPublicKeyInfo PEM of the current signing key. */
 export async function currentVerificationKey(context: SigningKeyContext, appId: string): Promise<string> {
   const key = await ensureSigningKey(context, appId);
   return publicKeyOf(key.publicKey).export({ format: 'pem', type: 'spki' }).toString();
 }
 
-/** Creates a new key and makes it the signing key. */
+/** Creates a new key that signs the app's tokens from now on. */
 export async function rotateSigningKey(context: SigningKeyContext, appId: string): Promise<void> {
   const current = await getCurrentKey(context, appId);
   if (current !== null) {
@@ -77,7 +80,7 @@ const selectPublicKey = prepareQuery<{ id: string; appId: string }, { public_key
       .where('app_id', '=', appId),
 );
 
-/** The public key under which tokens with this `kid` were signed for the app, or undefined. */
+/** Returns the public key under which tokens with this `kid` were signed for the app, or undefined. */
 async function getVerificationKey(
   { em }: Pick<SigningKeyContext, 'em'>,
   { appId, kid }: { readonly appId: string; readonly kid: string },
@@ -88,7 +91,7 @@ async function getVerificationKey(
   return key && publicKeyOf(key.public_key);
 }
 
-// The key is created on first use. INVARIANT: a unique index allows only one current key.
+// INVARIANT: a unique index allows only one current key, even if two requests create the first key at the same time.
 async function ensureSigningKey(context: SigningKeyContext, appId: string): Promise<StoredSigningKey> {
   const current = await getCurrentKey(context, appId);
   if (current !== null) return current;
@@ -122,7 +125,7 @@ function getCurrentKey({ em }: SigningKeyContext, appId: string): Promise<Stored
 }
 
 /**
- * Parsed keys by their text. Verifying tokens is faster with the same object, because the library caches data for it.
+ * Caches parsed keys by their text. Verifying tokens is faster with the same object, for which the library caches data.
  */
 const publicKeys = new LRUCache<string, KeyObject>({ max: 1000 });
 
@@ -142,19 +145,20 @@ function toJwk(kid: string, key: KeyObject): AppJwk {
 export const TOKEN_LIFETIME_SECONDS = 3600;
 
 /**
- * The `iss` of the service's tokens. CHOICE: the wire prefix with a top-level domain, because branded clients expect
- * that.
+ * Returns the `iss` of the service's tokens.
+ *
+ * CHOICE: it is the wire prefix with a top-level domain, because branded clients expect that.
  */
 function tokenIssuer(prefix: string): string {
   return `${prefix}.io`;
 }
 
-/** `did:service:…` with the wire prefix. */
+/** Replaces the prefix `did:service:` of a user id by that of this server's brand. */
 function subjectOf(userId: string, prefix: string): string {
   return userId.replace(/^did:service:/, `did:${prefix}:`);
 }
 
-/** The user id in a token's `sub`. */
+/** Returns the stored user id for a token's `sub`. */
 function userIdOf(subject: string, prefix: string): string {
   const start = `did:${prefix}:`;
   return subject.startsWith(start) ? `did:service:${subject.slice(start.length)}` : subject;
@@ -163,7 +167,7 @@ function userIdOf(subject: string, prefix: string): string {
 type TokenContext = Pick<OperationContext, 'app' | 'em' | 'ids' | 'notes' | 'keyStore' | 'nowMs' | 'prefix'>;
 
 /**
- * An access token for one session of a user in the context's app. Claims: `sid`, `sub`, `iss`, `aud`, `iat`, and
+ * Issues an access token for one session of a user in the context's app. Claims: `sid`, `sub`, `iss`, `aud`, `iat`, and
  * `exp` an hour later. Source: RFC 7519; RFC 7518 section 3.4, ES256.
  */
 export function issueAccessToken(
@@ -173,7 +177,7 @@ export function issueAccessToken(
   return issue(context, userId, { sid: sessionId });
 }
 
-/** An identity token with the claims of `identityClaims`. */
+/** Issues an identity token with the claims of `identityClaims`. */
 export function issueIdentityToken(
   context: TokenContext,
   { userId, claims }: { readonly userId: string; readonly claims: Readonly<Record<string, string>> },
@@ -197,7 +201,7 @@ function issue(
   });
 }
 
-/** Maps the short name of a claim's member to its name in the linked account. */
+/** Maps the short name of each member of an account in a claim to the member's name in the linked account. */
 type Members = Readonly<Record<string, string>>;
 
 const withName = { subject: 'subject', email: 'email', name: 'name' };
@@ -237,7 +241,7 @@ const membersOf: Readonly<Record<string, Members>> = {
 };
 
 /**
- * The claims of a user's identity token:
+ * Returns the claims of a user's identity token:
  * - `cr`: the creation time as a string of Unix seconds;
  * - `guest`: `t` for a guest;
  * - `linked_accounts` and `custom_metadata`: JSON strings.
@@ -267,15 +271,16 @@ function compactAccount(account: LinkedAccount): Record<string, unknown> {
 interface UserSession {
   readonly userId: string;
   readonly sessionId: string;
-  /** Whether its user is frozen. */
+  /** Whether the user is frozen. */
   readonly isFrozen: boolean;
 }
 
 type VerifyContext = Pick<OperationContext, 'app' | 'em' | 'nowMs' | 'prefix'>;
 
 /**
- * The user and session of a valid access token of the app. Undefined when the token is malformed, expired, for
- * another app or not an access token, or when the user no longer exists.
+ * Returns the user and the session of a valid access token of the app. Returns undefined when the token is malformed,
+ * expired, for another app or not an access token, or when the user no longer exists. Does not check whether the
+ * session was revoked.
  */
 export async function verifyAccessToken(
   context: VerifyContext,
@@ -291,7 +296,7 @@ export async function verifyAccessToken(
       typ: 'JWT',
       issuer: tokenIssuer(context.prefix),
       audience: context.app.id,
-      // An identity token is signed with the same key, but has no session.
+      // Identity tokens are signed with the same key, but have no `sid`.
       requiredClaims: ['sub', 'sid', 'exp'],
       currentDate: new Date(context.nowMs),
     });
@@ -305,7 +310,7 @@ export async function verifyAccessToken(
   }
 }
 
-/** Whether a token claims to be issued by this service. Only `verifyAccessToken` may then accept it. */
+/** Returns whether a token names this service as its issuer. If so, only `verifyAccessToken` may accept it. */
 export function claimsToBeOurs(token: string, prefix: string): boolean {
   try {
     return decodeJwt(token).iss === tokenIssuer(prefix);
@@ -314,7 +319,7 @@ export function claimsToBeOurs(token: string, prefix: string): boolean {
   }
 }
 
-/** Verifies user tokens with the stored signing keys. */
+/** Returns a verifier of user tokens that uses the stored signing keys. */
 export function createUserTokens(orm: Orm, { prefix }: Pick<Services, 'prefix'>): UserTokens {
   return {
     async verify(token, { appId, nowMs, isChange }) {
@@ -327,8 +332,10 @@ export function createUserTokens(orm: Orm, { prefix }: Pick<Services, 'prefix'>)
 }
 
 /**
- * CHOICE: an access token stays valid until it expires. But after the user was frozen or the session revoked, it only
- * allows reads. Cards need no signature to spend, to show their numbers or to be issued.
+ * Refuses changes by a user who was frozen, or in a session that was revoked.
+ *
+ * CHOICE: an access token stays valid until it expires, but then it allows only reads. Cards need no signature to
+ * spend, to show their numbers or to be issued.
  */
 async function requireMayChange(context: VerifyContext, { sessionId, isFrozen }: UserSession): Promise<void> {
   if (isFrozen) {
@@ -353,14 +360,14 @@ function kidOf(token: string): string | undefined {
 
 type SessionContext = Pick<OperationContext, 'app' | 'em'>;
 
-/** Whether a session belongs to a device rather than to an ordinary login. */
+/** Returns whether a session belongs to a device rather than to an ordinary login. */
 export async function isDeviceSession({ app, em }: SessionContext, sessionId: string): Promise<boolean> {
   return (await em.count(OauthGrantEntity, { id: sessionId, appId: app.id })) > 0;
 }
 
 /**
- * Whether a session was revoked. The session cannot be revoked until the transaction ends, so that nothing is created
- * for it that outlives it.
+ * Returns whether a session was revoked. The session cannot be revoked until the transaction ends, so that nothing that
+ * is created for it outlives it.
  */
 export async function isRevokedSession(context: SessionContext, sessionId: string): Promise<boolean> {
   return isRevoked(context, sessionId, { lockMode: LockMode.PESSIMISTIC_READ, refresh: true });

@@ -30,7 +30,7 @@ import { UserSessionEntity } from './session.entity.ts';
 /**
  * Logs in the user of a test account and opens a session.
  *
- * @param planned from `findTestAccount`.
+ * @param planned the result of `findTestAccount`.
  * @throws ApiError invalid_credentials where test logins are blocked and for a frozen user; allowlist_rejected;
  * user_does_not_exist for an unknown user under `no-signup`.
  */
@@ -61,7 +61,7 @@ export async function logInWithCode(
 }
 
 /**
- * The test account whose one-time code the caller sent.
+ * Finds the test account whose one-time code the caller sent.
  *
  * CHOICE: the server sends no e-mail or text messages, so only test accounts have codes.
  *

@@ -14,7 +14,7 @@ export const AppSigningKeyEntity = defineEntity({
     wrappedDataKey: p.blob(),
     masterKeyId: p.text(),
     createdAtMs: p.bigint('number'),
-    /** Null while the key is in use. */
+    /** When another key replaced this key; null for the current key. */
     retiredAtMs: p.bigint('number').strictNullable(),
   },
   indexes: [
@@ -26,7 +26,7 @@ export const AppSigningKeyEntity = defineEntity({
 
 export type StoredSigningKey = InferEntity<typeof AppSigningKeyEntity>;
 
-/** A device that a user has approved, as a session that can be refreshed (RFC 8628). */
+/** A device that a user has approved, with its session, which can be refreshed (RFC 8628). */
 export const OauthGrantEntity = defineEntity({
   name: 'OauthGrant',
   tableName: 'oauth_grants',
@@ -61,7 +61,7 @@ export const UserSessionEntity = defineEntity({
     /** Hex SHA-256 of the refresh token. */
     refreshTokenHash: p.text(),
     createdAtMs: p.bigint('number'),
-    /** When the session was revoked, because the user was frozen. */
+    /** When the session was revoked because the user was frozen; null until then. */
     revokedAtMs: p.bigint('number').strictNullable(),
   },
   indexes: [{ name: 'user_sessions_by_user', properties: ['userId'] }],

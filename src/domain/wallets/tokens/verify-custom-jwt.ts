@@ -15,10 +15,10 @@ const keyTypes: Readonly<Record<Algorithm, string>> = { RS256: 'RSA', ES256: 'EC
 /**
  * Reads the user's id from a token that the app's own login issued.
  *
- * The signature and `exp` are verified, and `aud` when the app lists audiences; `iss` is not. If a token's `kid` is
- * not in the key set, the set is fetched again. A token without `kid` may be signed by any key of its algorithm.
+ * The signature and `exp` are verified, and `aud` when the app lists audiences; `iss` is not. If a token's `kid` is not
+ * in the key set, the set is fetched again. A token without `kid` may be signed by any key of its algorithm.
  *
- * @throws ApiError missing_or_invalid_token
+ * @throws ApiError missing_or_invalid_token; failed_to_fetch_jwks_uri_document when the key set cannot be fetched.
  */
 export async function verifyCustomerToken(
   context: VerifyContext,
@@ -39,7 +39,7 @@ export async function verifyCustomerToken(
 }
 
 /**
- * Fetches the configured key set, so that a wrong URL is found when it is configured.
+ * Fetches the configured key set once, so that a wrong URL is found when an operator sets it.
  *
  * @throws ApiError failed_to_fetch_jwks_uri_document
  */
@@ -149,7 +149,7 @@ function reasonOf(error: errors.JOSEError): string {
   return 'it is malformed';
 }
 
-/** The 401 error for a user token in a body, with the reason. */
+/** Returns the 401 error for a user token in a body, with the reason. */
 export function invalidToken(reason: string, cause?: unknown): ApiError {
   return new ApiError('missing_or_invalid_token', `the user JWT is not valid: ${reason}`, { cause });
 }

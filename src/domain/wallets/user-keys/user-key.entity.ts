@@ -9,7 +9,7 @@ export const UserKeyEntity = defineEntity({
     id: p.text().primary(),
     appId: p.text(),
     userId: p.text(),
-    /** The `sid` of the access token with which the key was obtained; null for a token of the app's own login. */
+    /** The `sid` of the access token for which the key was issued; null if it was a token of the app's own login. */
     sessionId: p.text().strictNullable(),
     /** Canonical base64 SubjectPublicKeyInfo. */
     publicKey: p.text(),

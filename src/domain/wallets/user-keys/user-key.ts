@@ -31,7 +31,7 @@ import { walletView } from '../wallets/find-wallet.ts';
 import { type WalletRow, walletColumns } from '../wallets/wallet.entity.ts';
 import { UserKeyEntity } from './user-key.entity.ts';
 
-/** The user of a token. */
+/** The user whom a token authenticates, and the session of the token. */
 export interface AuthenticatedUser {
   readonly userId: string;
   /** Undefined for a token of the app's own login. */
@@ -39,13 +39,13 @@ export interface AuthenticatedUser {
 }
 
 /**
- * The user of a token. The token is an access token of the service, or a token of the app's own login whose user id
- * claim is the `custom_user_id` of a linked account.
+ * Authenticates the user of a token. The token is an access token of the service, or a token of the app's own login
+ * whose user id claim is the `custom_user_id` of a linked account.
  *
- * Runs in plans, because it may fetch the app's key set. The user may be deleted before the operation's transaction
- * begins.
+ * Call it from plans, because it may fetch the app's key set. The user may be deleted before the operation's
+ * transaction begins.
  *
- * @throws ApiError missing_or_invalid_token, failed_to_fetch_jwks_uri_document, not_found for a user who does not
+ * @throws ApiError missing_or_invalid_token, failed_to_fetch_jwks_uri_document; not_found for a user who does not
  * exist.
  */
 export async function authenticateUser(context: PlanContext, userJwt: string): Promise<AuthenticatedUser> {
@@ -69,14 +69,14 @@ export async function authenticateUser(context: PlanContext, userJwt: string): P
 // CHOICE: one hour, regardless of the expiry of the exchanged token.
 const LIFETIME_MS = 60 * 60_000;
 
-// CHOICE: for a key with a voucher, the key ends this long before the voucher. Otherwise the key store could refuse a
-// request that was accepted just before and had to wait.
+// CHOICE: a key with a voucher ends this long before the voucher. With equal ends, the key store could refuse a request
+// that was accepted just before and had to wait.
 const VOUCHER_MARGIN_MS = 60_000;
 
 // Expired keys are kept for a while, so that their signatures are refused as expired instead of unknown.
 const KEEP_EXPIRED_MS = 24 * 60 * 60_000;
 
-/** A new user key. The private key is only in this result; it is encrypted if the request names a recipient. */
+/** A new user key. Only this result contains the private key, encrypted if the request names a recipient. */
 interface NewUserKey {
   readonly privateKey: DrawnKey['privateKey'];
   /** Unix ms. */
@@ -89,9 +89,9 @@ interface NewUserKey {
  * @param sessionId the session with which the key ends. Without it, the key ends by time alone.
  * @param recipientPublicKey encrypts the private key. Without it, the private key is returned in plain text.
  * @param loginToken a token of the app's own login, with which the key store may vouch for the key.
- * @param intentIds the only intents that the key may authorize. Without it, the key may sign everything.
- * @throws ApiError not_found; invalid_data for a recipient that cannot be read; missing_or_invalid_token for a frozen
- * user and a revoked session
+ * @param intentIds the only intents that the key may authorize. Without them, the key may sign everything.
+ * @throws ApiError not_found; invalid_data for a recipient key that cannot be read; missing_or_invalid_token for a
+ * frozen user and a revoked session.
  */
 export async function createUserKey(
   context: OperationContext,
@@ -109,7 +109,7 @@ export async function createUserKey(
     readonly loginToken?: string | undefined;
   },
 ): Promise<NewUserKey> {
-  // Locks the user, so that a concurrent deletion cannot leave a key without a user.
+  // Lock the user, so that a concurrent deletion cannot leave a key without a user.
   const { isFrozen } = await lockUser(context, userId);
   if (isFrozen) throw invalidToken('its user is frozen');
   if (sessionId !== undefined && (await isRevokedSession(context, sessionId))) {
@@ -151,7 +151,7 @@ function endOf({ content }: Voucher): number {
   return (JSON.parse(content) as VoucherContent).expiresAtMs;
 }
 
-/** The data that the key store needs to vouch for a key. Undefined if it does not verify the app's login. */
+/** Returns the data that the key store needs to vouch for a key; undefined if it does not verify the app's login. */
 async function loginFor(
   context: OperationContext,
   token: string | undefined,
@@ -202,8 +202,8 @@ function handOverKey({ privateKey }: NewUserKey): HandedOverKey {
 const MAX_LISTED = 1_000;
 
 /**
- * The wallets that a user owns or signs for, alone or as a member of a key quorum, including nested quorums. Newest
- * first, without archived wallets.
+ * Lists the wallets that a user owns or for which the user signs, alone or as a member of a key quorum, including
+ * nested quorums. The newest wallets come first; archived wallets are left out.
  */
 async function listUserWallets(
   context: Pick<OperationContext, 'app' | 'em'>,
@@ -237,12 +237,12 @@ async function isQuorumMember({ em }: Pick<OperationContext, 'em'>, userId: stri
 
 interface AuthenticateInput<Body> {
   readonly body: Body;
-  /** The user of the token in the body, from `authenticateUser`. */
+  /** The result of `authenticateUser`: the user of the token in the body. */
   readonly planned: Planned<AuthenticatedUser>;
 }
 
 /**
- * Exchanges a user's token for a key that signs for the user for an hour, and lists the user's wallets.
+ * Issues a key that signs for the user of a token for an hour, and lists the user's wallets.
  *
  * @throws ApiError missing_or_invalid_token, invalid_data, failed_to_fetch_jwks_uri_document, and not_found when the
  * user does not exist or is not a member of a key quorum.
@@ -267,11 +267,11 @@ export async function authenticateWallets(
 }
 
 /**
- * Exchanges a user's token for a key that can authorize only the named intents. Users without wallets get one too,
+ * Issues a key that can authorize only the named intents for the user of a token. Users without wallets get a key, too,
  * because policies and key quorums also have owners.
  *
- * @throws ApiError missing_or_invalid_token, invalid_data also for an intent that does not exist,
- * failed_to_fetch_jwks_uri_document, not_found
+ * @throws ApiError missing_or_invalid_token; invalid_data, also for an intent that does not exist;
+ * failed_to_fetch_jwks_uri_document; not_found
  */
 export async function authenticateWalletIntents(
   context: OperationContext,
@@ -307,7 +307,7 @@ async function requireIntents({ app, em }: OperationContext, ids: readonly strin
   if (missing !== -1) throw invalidField(`/bindings/${missing}/intentId`, 'no such intent in this app');
 }
 
-/** The token, if it is from the app's own login. Such tokens have no session. */
+/** Returns the token if it is from the app's own login. Only such tokens have no session. */
 function loginOf({ user_jwt: token }: { user_jwt: string }, sessionId: string | undefined) {
   return sessionId === undefined ? { loginToken: token } : {};
 }

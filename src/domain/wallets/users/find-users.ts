@@ -23,10 +23,10 @@ interface UserPage {
 }
 
 /**
- * One page of the app's users, newest first.
+ * Lists one page of the app's users, newest first.
  *
- * @param cursor the `nextCursor` of the previous page; `limit` is 1 to 100, 100 when left out.
- * @throws ApiError invalid_data for a cursor of no user.
+ * @param cursor the `nextCursor` of the previous page; `limit` is 1 to 100, and 100 by default.
+ * @throws ApiError invalid_data for a cursor that is no user of the app.
  */
 export async function listUsers(
   context: UserContext,
@@ -48,7 +48,7 @@ export async function listUsers(
   return { users: await usersWithAccounts(context, page), nextCursor };
 }
 
-/** The creation time of a cursor's user, Unix ms. The user may have been deleted in the meantime. */
+/** Returns the creation time of a cursor's user, Unix ms. The user may have been deleted in the meantime. */
 async function readCursor({ app, em }: UserContext, cursor: string): Promise<number> {
   if (/^did:service:[a-z0-9]{1,64}$/.test(cursor)) {
     for (const table of ['users', 'deleted_users'] as const) {
@@ -68,17 +68,17 @@ async function readCursor({ app, em }: UserContext, cursor: string): Promise<num
 // The length of the longest e-mail address. CHOICE: a search does not find longer texts, only an exact look-up does.
 const MAX_TERM_BYTES = 254;
 
-/** Members of accounts that contain a name or an address, in addition to the unique subject. */
+/** Members of linked accounts that contain a name or an address, and by which a user is also found. */
 const namedMembers = ['email', 'name', 'display_name'] as const;
 
-/** The search terms of an account, in index form. */
+/** Returns the search terms of an account, in index form. */
 export function searchTermsOf({ subject, username, details }: LinkedAccountRecord): Uint8Array[] {
   const texts = [subject, username, ...namedMembers.map((name) => details[name])];
   const terms = texts.flatMap((text) => (typeof text === 'string' ? (toSearchTerm(text) ?? []) : []));
   return [...new Map(terms.map((term) => [term.toString('hex'), term])).values()];
 }
 
-/** A text in index form; undefined when it is empty or too long. */
+/** Converts a string to index form; undefined when it is empty or too long. */
 export function toSearchTerm(text: string): Buffer | undefined {
   const term = Buffer.from(isPhoneNumber(text) ? text.replace(/[^+0-9]/g, '') : text.toLowerCase());
   return term.length > 0 && term.length <= MAX_TERM_BYTES ? term : undefined;
@@ -96,17 +96,17 @@ const MAX_MATCHES = 1000;
 // The maximum number of values in one statement; databases allow a few thousand parameters.
 const MAX_VALUES = 500;
 
-/** A matching user, with the values that rank it among several matches. */
+/** A user who matches a search, with the values that rank the user among several matches. */
 interface Match {
   readonly user_id: string;
   readonly user_created_at_ms: number;
 }
 
 /**
- * The user who matches a term or one of the identifiers; of several, the one created last.
+ * Finds the user who matches a term or one of the identifiers. If several match, finds the user who was created last.
  *
- * CHOICE: a term matches a user whose id, address, number or name equals the term. If no user matches so, the term
- * matches a user whose id, address, number or name starts with the term. Letter case is ignored.
+ * CHOICE: a term matches a user whose id, address, number or name equals the term. If there is no such user, it matches
+ * a user whose id, address, number or name starts with the term. Letter case is ignored.
  *
  * @throws ApiError not_found
  */
@@ -122,7 +122,7 @@ export async function searchUsers(context: UserContext, search: SearchUsersReque
 }
 
 async function matchWhole({ app, em }: UserContext, searchTerm: string): Promise<Match | undefined> {
-  // The number may lack its country code or have other spaces.
+  // The number may lack its country code or have spaces in other places.
   const phoneNumber = normalizePhoneNumber(searchTerm);
   const terms = [searchTerm, ...(phoneNumber === undefined ? [] : [phoneNumber])];
   const matches: (Match | undefined)[] = [];

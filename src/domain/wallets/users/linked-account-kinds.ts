@@ -8,7 +8,7 @@ export interface LinkedAccountRecord {
   readonly type: string;
   /** Unique among the app's accounts of this type. */
   readonly subject: string;
-  /** Public name in lower case for look-ups; null when the kind has none. */
+  /** The public name in lower case for look-ups; null when accounts of this kind have none. */
   readonly username: string | null;
   /** The members of the wire object except `type` and the verification times. Undefined members are left out. */
   readonly details: Readonly<Record<string, unknown>>;
@@ -20,14 +20,14 @@ type Encoders = {
   readonly [Type in LinkedAccountInput['type']]: (input: InputOf<Type>, pointer: string) => Encoded;
 };
 
-/** E-mail addresses are compared and stored in lower case. */
+/** Converts an e-mail address to lower case, in which addresses are compared and stored. */
 export function normalizeEmail(address: string): string {
   return address.toLowerCase();
 }
 
 /**
- * The phone number in international form with spaces (`+1 555 555 0100`). Numbers without a country code are read as
- * US numbers. Undefined when the text is not a phone number.
+ * Formats a phone number in international form with spaces (`+1 555 555 0100`). Numbers without a country code are read
+ * as US numbers. Returns undefined when the string is not a phone number.
  */
 export function normalizePhoneNumber(number: string): string | undefined {
   const parsed = parsePhoneNumberFromString(number, 'US');
@@ -47,7 +47,10 @@ function requirePhoneNumber(number: string, pointer: string): string {
   return normal;
 }
 
-/** An account at a provider. Its subject identifies it, and its public name also finds it. */
+/**
+ * Returns the record of an account at a provider. Its subject identifies the account, and its public name also finds
+ * it.
+ */
 function oauth(details: {
   readonly subject: string;
   readonly username?: string | null | undefined;
@@ -58,7 +61,10 @@ function oauth(details: {
 
 const lower = (name: string | null | undefined): string | null => name?.toLowerCase() ?? null;
 
-/** One entry per kind. A member that the importer omits is null on the wire if the response schema requires it. */
+/**
+ * Converts the accounts of each kind to their records. A member that the importer omits is null on the wire if the
+ * response schema requires it.
+ */
 const encoders: Encoders = {
   email: ({ address }) => {
     const normal = normalizeEmail(address);
@@ -66,7 +72,7 @@ const encoders: Encoders = {
   },
   phone: ({ number }, pointer) => {
     const normal = requirePhoneNumber(number, pointer);
-    // The schema in the specification has the number under both names.
+    // The schema of the API has the number under both names.
     return { subject: normal, username: null, details: { phoneNumber: normal, number: normal } };
   },
   wallet: ({ address, chain_type }, pointer) => {
@@ -101,7 +107,7 @@ const encoders: Encoders = {
     return {
       subject: String(account.fid),
       username: lower(account.username),
-      // On the wire, the picture is under both names.
+      // The wire form has the picture under both names.
       details: { ...account, owner_address, profile_picture: account.profile_picture_url },
     };
   },
@@ -144,7 +150,7 @@ export function encodeLinkedAccount(input: LinkedAccountInput, pointer: string):
   return { type: input.type, ...encode(input, pointer) };
 }
 
-/** The kinds of which a user may have several accounts. All other kinds are limited to one. */
+/** The kinds of which a user may have several accounts. A user has at most one account of every other kind. */
 export const REPEATABLE_TYPES: ReadonlySet<string> = new Set([
   'wallet',
   'smart_wallet',

@@ -37,7 +37,7 @@ import { linkedAccountView, userView } from './user-view.ts';
 
 const HOUR_MS = 60 * 60_000;
 
-/** The unique key of an account, for the kinds that test accounts can have. */
+/** The key of an account of a kind that test accounts can have. */
 interface NamedAccount {
   readonly type: string;
   /** The account in canonical form, or its `lookupKey`. */
@@ -45,12 +45,13 @@ interface NamedAccount {
 }
 
 /**
- * Authorizes a change of the accounts by which a user logs in. A login as a member of a key quorum gives keys that
- * sign for the quorum. So the app's settings can require a signature by the user's key, or let a new account wait.
+ * Authorizes a change of the accounts by which a user logs in. Whoever logs in as a member of a key quorum gets keys
+ * that sign for the quorum. So the app's settings can require a signature by the user's key, or delay the use of a new
+ * account.
  *
- * CHOICE: under `user_key`, a user who cannot log in and has no live key needs no signature, because there is no key
- * to sign with. The app decides who that user is. Every account counts as a way to log in, not only the kinds that
- * this server accepts today.
+ * CHOICE: under `user_key`, a user who cannot log in and has no live key needs no signature, because there is no key to
+ * sign with. The app decides who that user is. Every account counts as a way to log in, not only the kinds that this
+ * server accepts today.
  *
  * @returns the time from which a new account may be used to log in, Unix ms; null if at once.
  * @throws ApiError what `requireOwner` throws.
@@ -124,8 +125,8 @@ function nameOf({ type, subject }: NamedAccount): string {
  * verification time. A new account of a member of a key quorum may need a signature by the user's key, or may have to
  * wait before it can be used.
  *
- * @throws ApiError not_found; invalid_data; what `requireOwner` throws; cannot_link_more_of_type when the user
- * already has another account of a kind limited to one; linked_to_another_user; max_accounts_reached.
+ * @throws ApiError not_found; invalid_data; what `requireOwner` throws; cannot_link_more_of_type when the user already
+ * has another account of a kind limited to one; linked_to_another_user; max_accounts_reached.
  */
 export async function linkAccount(
   context: OperationContext,
@@ -158,7 +159,7 @@ async function refresh(
   user: StoredUser,
   { known, account }: { known: StoredAccount; account: LinkedAccountRecord },
 ): Promise<StoredUser> {
-  // The data of an embedded wallet account comes from the wallet itself.
+  // Only accounts without an embedded wallet store their data. The data of the others comes from the wallet itself.
   const shown =
     known.wallet === null
       ? {
@@ -231,14 +232,20 @@ export async function unlinkAccount(
   return changed;
 }
 
-/** CHOICE: embedded wallets do not identify a user, so they do not count as the last remaining account. */
+/**
+ * Returns whether an account identifies its user.
+ *
+ * CHOICE: embedded wallets do not identify a user, so they do not count as the last remaining account.
+ */
 function identifies({ wallet, type }: StoredAccount): boolean {
   return wallet === null && type !== 'smart_wallet';
 }
 
 /**
- * CHOICE: a handle is the account's unique subject or its public name. `provider` distinguishes cross-app accounts;
- * for all other kinds, the type suffices.
+ * Returns whether a request to unlink names this account.
+ *
+ * CHOICE: a handle is the account's unique subject or its public name. `provider` distinguishes cross-app accounts; for
+ * all other kinds, the type suffices.
  */
 function isNamed(account: StoredAccount, { type, handle, provider }: UnlinkUserAccountRequest): boolean {
   if (account.type !== type) return false;
@@ -264,13 +271,13 @@ type OperatorContext = Pick<OperationContext, 'em' | 'ids' | 'notes' | 'nowMs'> 
 type TransferContext = OperatorContext & Pick<OperationContext, 'app'>;
 
 /**
- * Moves the only account of one user to another user of the same app, and deletes the first user. It is for people
- * who have signed up twice. An operator calls it, so there is no authenticated app.
+ * Moves the only account of one user to another user of the same app, and deletes the first user. It serves people who
+ * have signed up twice. An operator calls it, so there is no authenticated app.
  *
- * The event of the transfer names the deletion, so `user.deleted` is not recorded as well.
+ * The event of the transfer reports the deletion, so `user.deleted` is not recorded as well.
  *
  * @throws ApiError not_found; invalid_data for a transfer to the same user; invalid_state when the first user has
- * another account or a wallet, or the second has an account of that kind.
+ * another account or a wallet, or the second user already has an account of that kind.
  */
 export async function transferAccount(
   operator: OperatorContext,
@@ -327,9 +334,9 @@ async function findAppOfUser({ em, by }: OperatorContext, userId: string): Promi
 }
 
 /**
- * Locks both users.
+ * Locks both users and returns them.
  *
- * INVARIANT: they are locked in the order of their ids, so that opposite transfers cannot deadlock.
+ * INVARIANT: users are locked in the order of their ids, so that opposite transfers cannot deadlock.
  */
 async function lockBoth(context: TransferContext, fromUserId: string, toUserId: string) {
   const [first, second] = [await getUser(context, fromUserId), await getUser(context, toUserId)];
@@ -340,7 +347,10 @@ async function lockBoth(context: TransferContext, fromUserId: string, toUserId: 
   return { from: locked.get(first.row.id)!, to: locked.get(second.row.id)! };
 }
 
-/** Refuses a first user who owns a wallet. After the transfer, nobody could satisfy the key quorum of its owner. */
+/**
+ * Refuses to delete a user who owns a wallet, because nobody could satisfy the key quorum of the wallet's owner any
+ * more.
+ */
 async function requireNoWallets({ em }: TransferContext, { row, linkedAccounts }: StoredUser): Promise<void> {
   const database = em.getKysely<Tables>();
   const member = await membershipsOf(database, { kind: 'user', member: row.id }).limit(1).executeTakeFirst();

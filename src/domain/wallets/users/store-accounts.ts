@@ -18,7 +18,7 @@ import { type LinkedAccountRecord, REPEATABLE_TYPES } from './linked-account-kin
 /** CHOICE: the maximum number of accounts of one user. Every response and event with the user contains all of them. */
 const MAX_ACCOUNTS = 500;
 
-/** An account to link. `wallet` is set when the service holds the wallet. */
+/** An account to link. `wallet` is set if the account is an embedded wallet of this service. */
 export interface NewAccount extends LinkedAccountRecord {
   readonly wallet?: WalletRow;
 }
@@ -29,8 +29,8 @@ export type UserIdentity = Pick<UserRow, 'id' | 'created_at_ms'>;
  * Links accounts to a user and indexes them for search. All of them count as verified now.
  *
  * @param linked the accounts that the user already has; the caller has locked or just created the user.
- * @throws ApiError linked_to_another_user when another user of the app has one of the accounts; of concurrent
- * requests for one account exactly one succeeds. max_accounts_reached
+ * @throws ApiError linked_to_another_user when another user of the app has one of the accounts; of concurrent requests
+ * for one account exactly one succeeds. max_accounts_reached for more than 500 accounts.
  */
 export async function storeAccounts(
   context: OperationContext,
@@ -72,8 +72,8 @@ export async function storeAccounts(
 }
 
 /**
- * Locks the names of accounts until the transaction ends. Call it before linking several accounts, to prevent
- * deadlocks between requests that link some of the same accounts.
+ * Locks the keys of accounts until the transaction ends. Call it before linking several accounts, to prevent deadlocks
+ * between requests that link some of the same accounts.
  */
 export async function queueForAccounts(
   { app, em }: Pick<OperationContext, 'app' | 'em'>,
@@ -116,7 +116,7 @@ export async function removeSearchTerms(
   await em.nativeDelete(UserSearchTermEntity, { accountId: { $in: accountIds } });
 }
 
-/** The 409 error that clients must not retry, because the account stays linked to its user. */
+/** Returns the 409 error that clients must not retry, because the account stays linked to its user. */
 function linkedToAnotherUser(): ApiError {
   return new ApiError('linked_to_another_user', undefined, { headers: { 'x-should-retry': 'false' } });
 }
@@ -139,7 +139,7 @@ export function requireOneOfEachKind(accounts: readonly LinkedAccountRecord[], p
   }
 }
 
-/** The 400 error for a second account of a kind that allows only one. */
+/** Returns the 400 error for a second account of a kind that allows only one. */
 export function cannotLinkMore(type: string, pointer: string): ApiError {
   const message = `a user has at most one account of type \`${type}\``;
   return new ApiError('cannot_link_more_of_type', undefined, {

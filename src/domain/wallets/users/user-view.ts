@@ -11,8 +11,9 @@ import {
 } from '../../access/user-records/user.entity.ts';
 
 /**
- * The main network of each chain type as CAIP-2. CHOICE: `pearl` has no registered namespace, so its name is used.
- * `spark` has no linked accounts.
+ * The CAIP-2 id of the main network of each chain type.
+ *
+ * CHOICE: `pearl` has no registered namespace, so its name is used. `spark` has no linked accounts.
  */
 const chainIds: Readonly<Record<Exclude<WalletChainType, 'spark'>, string>> = {
   ethereum: 'eip155:1',
@@ -33,13 +34,13 @@ const chainIds: Readonly<Record<Exclude<WalletChainType, 'spark'>, string>> = {
 };
 
 /**
- * Whether wallets of this chain type are listed among their user's accounts. The contract has no schema for `spark`.
+ * Returns whether wallets of this chain type are listed among their user's accounts. The API has no schema for `spark`.
  */
 export function isLinkable(chainType: string): boolean {
   return chainType in chainIds;
 }
 
-/** A linked account in wire form. Times: Unix seconds. */
+/** Converts a linked account to wire form, with times in Unix seconds. */
 export function linkedAccountView(account: StoredAccount): LinkedAccount {
   const details = JSON.parse(account.details);
   return {
@@ -76,7 +77,7 @@ function toSeconds(timeMs: number | null): number | null {
   return timeMs === null ? null : Math.floor(timeMs / 1000);
 }
 
-/** A user in wire form. Times: Unix seconds. */
+/** Converts a user to wire form, with times in Unix seconds. */
 export function userView({ row, linkedAccounts }: StoredUser): User {
   return {
     id: row.id,
@@ -97,7 +98,7 @@ const MAX_BYTES = 1024;
 /**
  * Replaces a user's metadata; an empty object clears it.
  *
- * @throws ApiError not_found; invalid_data beyond 1024 bytes of JSON.
+ * @throws ApiError not_found; invalid_data for more than 1024 bytes of JSON.
  */
 export async function replaceCustomMetadata(
   context: OperationContext,
@@ -108,9 +109,9 @@ export async function replaceCustomMetadata(
 }
 
 /**
- * Merges metadata into the existing metadata: given names get the new value.
+ * Merges metadata into the existing metadata: given names get the new value, other names keep theirs.
  *
- * @throws ApiError not_found; invalid_data when the result is beyond 1024 bytes of JSON.
+ * @throws ApiError not_found; invalid_data when the result has more than 1024 bytes of JSON.
  */
 export async function mergeCustomMetadata(
   context: OperationContext,
@@ -123,9 +124,9 @@ export async function mergeCustomMetadata(
 }
 
 /**
- * Metadata as stored: JSON, or null when empty.
+ * Converts metadata to its stored form: JSON, or null when it is empty.
  *
- * @throws ApiError invalid_data beyond 1024 bytes of JSON in UTF-8.
+ * @throws ApiError invalid_data for more than 1024 bytes of JSON in UTF-8.
  */
 export function encodeCustomMetadata(metadata: CustomMetadata | undefined): string | null {
   if (metadata === undefined || Object.keys(metadata).length === 0) return null;

@@ -17,14 +17,14 @@ import { isLinkable, userView } from './user-view.ts';
 // CHOICE: the same limit as for a batch of wallets, because deriving a key takes milliseconds.
 const MAX_WALLETS = 100;
 
-/** Wallets to create for a user, with their new keys. */
+/** Wallets to create for a user, with their new keys by index. */
 export interface PlannedWallets {
   readonly inputs: readonly WalletCreationInput[];
   readonly keys: readonly KeyOfWallet[];
 }
 
 /**
- * Validates the requested wallets and draws their keys before the first statement. That statement begins the
+ * Validates the requested wallets and creates their keys before the first statement. That statement begins the
  * transaction, and on SQLite all other requests wait for it to end.
  *
  * @throws ApiError invalid_data
@@ -43,7 +43,7 @@ export async function planWallets(
   return { inputs, keys: await createWalletKeys(context, types) };
 }
 
-/** A user with new wallets, and the wallets that events report. */
+/** A user with new wallets, and those of the wallets that events report. */
 export interface UserWithWallets {
   readonly user: StoredUser;
   readonly made: readonly LinkedAccountBaseWallet[];
@@ -52,11 +52,10 @@ export interface UserWithWallets {
 /**
  * Creates wallets that a user owns and links them to the user. Each gets the next index of its chain type.
  *
- * NOTE: `spark` wallets are not linked accounts, because the contract has no schema for them.
+ * NOTE: `spark` wallets are not linked accounts, because the API has no schema for them.
  *
- * @param user locked by or created in this transaction.
- * @throws ApiError invalid_data when a policy or signer does not exist; resource_conflict when an external id is
- * taken.
+ * @param user must be locked by this transaction, or created in it.
+ * @throws ApiError invalid_data when a policy or signer does not exist; resource_conflict when an external id is taken.
  */
 export async function addWallets(
   context: OperationContext,
@@ -86,7 +85,7 @@ export async function addWallets(
 }
 
 /**
- * Creates wallets for a user in advance, all or none.
+ * Creates wallets for a user before they are needed, all or none.
  *
  * @throws ApiError not_found; invalid_data; resource_conflict when an external id is taken.
  */
@@ -102,7 +101,7 @@ export async function pregenerateWallets(
   return withWallets.user;
 }
 
-/** Records the events of new user wallets. */
+/** Records an event for each new wallet of a user that events report. */
 export async function announceWallets(
   context: OperationContext,
   { user, made }: UserWithWallets,
@@ -110,7 +109,7 @@ export async function announceWallets(
   if (made.length === 0) return;
   const view = userView(user);
   for (const wallet of made) {
-    // Each event contains all wallets of the user and takes time, so other requests run in between.
+    // Each event contains all wallets of the user and takes time to record, so let other requests run in between.
     await setImmediate();
     await recordEvent(context, {
       appId: context.app.id,
@@ -120,7 +119,7 @@ export async function announceWallets(
   }
 }
 
-/** Returns a counter that gives the next free `wallet_index` of a chain type, starting at 0. */
+/** Returns a function that gives the next free `wallet_index` of a chain type, starting at 0. */
 function countIndexes({ linkedAccounts }: StoredUser): (chainType: string) => number {
   const next = new Map<string, number>();
   for (const { wallet, details } of linkedAccounts) {
@@ -145,7 +144,7 @@ function embeddedAccount(wallet: WalletRow, walletIndex: number): NewAccount {
   };
 }
 
-/** The smart wallet that the embedded wallet owns, at its counterfactual address. */
+/** Returns the smart wallet that an embedded wallet owns, at its counterfactual address. */
 async function smartAccount(context: OperationContext, wallet: WalletRow): Promise<NewAccount> {
   const factory = await findSmartAccountFactory(context);
   const address = lightAccountAddress(factory, wallet.address);
@@ -161,7 +160,7 @@ async function smartAccount(context: OperationContext, wallet: WalletRow): Promi
   };
 }
 
-/** The wallet in the form of the event, which the contract has only for these two chain types. */
+/** Returns the wallet in the form of the event, which the API defines only for these two chain types. */
 function announcement({ type, subject, wallet }: NewAccount): LinkedAccountBaseWallet[] {
   if (type === 'smart_wallet') return [{ type, address: subject, chain_type: 'ethereum' }];
   const chain_type = wallet?.chain_type;

@@ -31,7 +31,7 @@ import { addWallets, announceWallets, type PlannedWallets, planWallets } from '.
 
 // KYSELY: users are read as stored rows by prepared queries.
 
-/** A validated user to create. Everything is checked that needs no database. */
+/** A user to create, after all checks that need no database. */
 interface PlannedUser {
   readonly accounts: readonly LinkedAccountRecord[];
   readonly customMetadata: string | null;
@@ -51,7 +51,7 @@ export async function createUser(context: OperationContext, input: CreateUserReq
 }
 
 /**
- * Makes all checks that need no database, and draws the wallet keys.
+ * Makes all checks that need no database, and creates the wallet keys.
  *
  * @throws ApiError invalid_data, cannot_link_more_of_type
  */
@@ -65,7 +65,7 @@ async function planUser(context: OperationContext, input: CreateUserRequest): Pr
 }
 
 /**
- * Stores a prepared user and records the events.
+ * Stores a planned user with accounts and wallets, and records the events.
  *
  * @throws ApiError invalid_data, linked_to_another_user, resource_conflict
  */
@@ -102,7 +102,7 @@ const flags = [
 ] as const satisfies readonly (keyof UserBatchCreateInputUser)[];
 
 /**
- * Creates up to 20 users independently: a refusal for one does not affect the others.
+ * Creates up to 20 users independently: the refusal of one user does not affect the others.
  *
  * @returns one entry for each input, in order.
  * @throws ApiError invalid_data when flags of an entry contradict each other; then no user is created.
@@ -114,7 +114,7 @@ export async function batchCreateUsers(
   const wallets = inputs.map((input, index) => walletsOf(input, `/users/${index}`));
   const prepared: (PlannedUser | ApiError)[] = [];
   const results: UserBatchCreateResult[] = [];
-  // All keys are drawn before the first statement, user by user, so that other requests run in between.
+  // Create all keys before the first statement, user by user, so that other requests run in between.
   for (const [index, { linked_accounts, custom_metadata }] of inputs.entries()) {
     const input = { linked_accounts, custom_metadata, wallets: wallets[index] };
     prepared.push(await outcomeOf(() => planUser(context, input)));
@@ -129,7 +129,7 @@ export async function batchCreateUsers(
   return results;
 }
 
-/** The result of `work`, or the ApiError that it throws. */
+/** Returns the result of `work`, or the ApiError that it throws. */
 async function outcomeOf<T>(work: () => Promise<T>): Promise<T | ApiError> {
   try {
     return await work();
@@ -153,7 +153,7 @@ async function storeOne(context: OperationContext, prepared: PlannedUser | ApiEr
 }
 
 /**
- * The wallets that an entry requests, by `wallets` or by the older flags.
+ * Returns the wallets that an entry requests, by `wallets` or by the older flags.
  *
  * CHOICE: contradicting flags make the whole request invalid; they are not the outcome of one user.
  */
@@ -185,7 +185,7 @@ function walletsOf(input: UserBatchCreateInputUser, pointer: string): WalletCrea
 }
 
 /**
- * Deletes a user, frees the linked accounts and revokes the user's keys, sessions and devices. The wallets stay, but
+ * Deletes a user, releases the linked accounts and revokes the user's keys, sessions and devices. The wallets stay, but
  * nobody can satisfy the key quorum of their owner any more.
  *
  * @throws ApiError not_found
@@ -205,7 +205,7 @@ export async function deleteUser(context: OperationContext, userId: string): Pro
   });
 }
 
-/** Removes a user without accounts, together with keys, sessions and devices. */
+/** Removes the row of a user, together with keys, sessions and devices. The accounts are already removed. */
 export async function removeUser(
   { app, em, nowMs }: Pick<OperationContext, 'app' | 'em' | 'nowMs'>,
   { id, created_at_ms }: Pick<UserRow, 'id' | 'created_at_ms'>,
@@ -214,7 +214,7 @@ export async function removeUser(
   await database.deleteFrom('user_keys').where('user_id', '=', id).execute();
   await database.deleteFrom('user_sessions').where('user_id', '=', id).execute();
   await deleteGrants(database, id);
-  // Payouts in progress have already stored what they need.
+  // Payouts in progress have already stored all that they need of the customer.
   await database.deleteFrom('fiat_customers').where('entity_id', '=', id).execute();
   await database.deleteFrom('external_fiat_accounts').where('entity_id', '=', id).execute();
   await database.deleteFrom('card_customers').where('user_id', '=', id).execute();
@@ -229,7 +229,7 @@ export async function removeUser(
   await em.insert(DeletedUserEntity, { id, appId: app.id, createdAtMs: created_at_ms });
 }
 
-/** Deletes the records of the user's devices: waiting codes, grants and their refresh tokens. */
+/** Deletes the records of the user's devices: undecided codes, grants and their refresh tokens. */
 async function deleteGrants(database: Kysely<Tables>, userId: string): Promise<void> {
   await database
     .deleteFrom('oauth_refresh_tokens')
@@ -239,9 +239,9 @@ async function deleteGrants(database: Kysely<Tables>, userId: string): Promise<v
   await database.deleteFrom('oauth_device_codes').where('user_id', '=', userId).execute();
 }
 
-/** State that users change on the app's own pages, and whether the app has frozen them. */
+/** The state that users change on the app's own pages, and whether the app has frozen the user. */
 interface UserState {
-  /** The user's new MFA methods; existing ones keep their time. */
+  /** The user's new MFA methods. Methods that the user already has keep their time. */
   readonly mfaMethods?: readonly MfaMethod[] | undefined;
   readonly hasAcceptedTerms?: boolean | undefined;
   readonly isGuest?: boolean | undefined;
@@ -297,8 +297,8 @@ export async function changeUserState(
 }
 
 /**
- * Ends a user's sessions permanently, together with the keys that were obtained in them. A user who is unfrozen must
- * log in again.
+ * Ends a user's sessions permanently, together with the keys that were issued for them. A user who is unfrozen must log
+ * in again.
  *
  * CHOICE: a device that the user has approved, but that has no tokens yet, gets none. Access tokens stay valid for up
  * to an hour, but no key is issued for them, and they approve no device.
@@ -342,7 +342,7 @@ async function announceToIssuers(
     .execute();
 }
 
-/** Booleans are stored as 0 and 1. */
+/** Returns the stored form of a boolean, which is 0 or 1; the stored value if none is given. */
 function flag(wanted: boolean | undefined, stored: number): number {
   return wanted === undefined ? stored : Number(wanted);
 }

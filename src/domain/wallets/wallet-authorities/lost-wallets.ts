@@ -16,17 +16,17 @@ const PAGE = 500;
  */
 const MAX_EXAMINED = 100_000;
 
-/** The maximum number of wallets that are named. */
+/** The maximum number of wallets that the result lists. */
 const MAX_NAMED = 20;
 
 interface Examined {
-  /** The number of examined wallets. These are wallets whose owner the key store verifies. */
+  /** The number of examined wallets. Only wallets whose owner the key store verifies are examined. */
   readonly examined: number;
   /** Whether there are more wallets than were examined. */
   readonly hasMore: boolean;
   /** The number of wallets that their owner can no longer use. */
   readonly lost: number;
-  /** The first of the lost wallets. */
+  /** The first of the lost wallets, at most 20. */
   readonly named: readonly { readonly id: string; readonly appId: string }[];
 }
 
@@ -79,7 +79,7 @@ function readPage(em: SqlEntityManager, after: string): Promise<Row[]> {
 /**
  * Reads the owners of several wallets together.
  *
- * @param known receives the references of key quorums by their ids.
+ * @param known the references of key quorums by id, to which this function adds.
  */
 async function readOwners(
   em: SqlEntityManager,
@@ -94,8 +94,8 @@ async function readOwners(
 }
 
 /**
- * Whether the server finds the key quorum that the key store has on record as the owner. Uses the same search as a
- * use of the wallet.
+ * Returns whether the server finds the key quorum that the key store has on record as the owner. Searches as a use of
+ * the wallet does.
  */
 async function hasOwner(
   em: SqlEntityManager,

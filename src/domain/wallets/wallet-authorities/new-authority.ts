@@ -51,7 +51,7 @@ type NewOwner =
 export interface SealedFor {
   readonly authority?: WalletAuthority | undefined;
   readonly ownerId?: string | undefined;
-  /** Set if the key quorum is created with the wallet. */
+  /** The id of the owner's key quorum, if it is created with the wallet. */
   readonly newOwnerId?: string | undefined;
 }
 
@@ -66,10 +66,10 @@ interface AuthorityFields extends OwnerFields, PartyFields {
 }
 
 /**
- * The authority under which the key of a new wallet is sealed. Reads the key quorums that the body names.
+ * Returns the authority under which the key of a new wallet is sealed. Reads the key quorums that the body names.
  *
- * @returns undefined for a wallet without an owner, for one whose owner is a user whose keys the key store does not
- * vouch for, and for a body that will be refused.
+ * @returns undefined for a wallet without an owner, for a wallet of a user for whose keys the key store does not vouch,
+ * and for a body that will be refused.
  */
 export async function authorityOfNewWallet(
   context: AuthorityContext,
@@ -104,8 +104,10 @@ async function authorityWithNewOwner(
 }
 
 /**
- * CHOICE: if the user's key quorum is older than the configuration of the app's login, nothing can be verified, and
- * the wallet gets no authority.
+ * Returns the authority of a wallet that a user owns.
+ *
+ * CHOICE: if the user's key quorum is older than the configuration of the app's login, nothing can be verified, and the
+ * wallet gets no authority.
  */
 async function authorityOfUser(
   context: AuthorityContext,
@@ -124,7 +126,7 @@ function signerIdsOf({ additional_signers: signers = [] }: PartyFields): string[
   return signers.map((signer) => signer.signer_id);
 }
 
-/** The authority of these key quorums; undefined when one of them does not exist. */
+/** Returns the authority of an existing owner and signers; undefined when one of their key quorums does not exist. */
 async function authorityOf(
   context: Pick<PlanContext, 'app' | 'em'>,
   ownerId: string,
@@ -137,8 +139,9 @@ async function authorityOf(
 }
 
 /**
- * The authority of a wallet whose owner already exists. Undefined if the key store could verify nothing, because all
- * members of the owner are users whose keys only the server vouches for.
+ * Returns the authority of a wallet whose owner already exists. Returns undefined if a key quorum does not exist, and
+ * if the key store could verify nothing, because all members of the owner are users for whose keys only the server
+ * vouches.
  */
 export async function authorityUnder(
   context: Pick<PlanContext, 'app' | 'em'>,
@@ -155,7 +158,7 @@ function hasKeys({ base, changes }: QuorumRecord): boolean {
   return users !== undefined || publicKeys.length > 0 || quorums.length > 0 || changes.length > 0;
 }
 
-/** The pins of the policies that a body or a row names. Policies that cannot be pinned are left out. */
+/** Returns the pins of the policies that a body or a row names. Policies that cannot be pinned are left out. */
 export async function policiesOf(
   context: Pick<PlanContext, 'app' | 'em'>,
   fields: PartyFields,
@@ -190,15 +193,15 @@ function baseOfNewOwner(appId: string, id: string, owner: NewOwner) {
 }
 
 /**
- * The id of a key quorum that is created with a wallet. It is derived from the wallet's id, so it is known before it
- * is stored and is as random.
+ * Derives the id of a key quorum that is created with a wallet from the wallet's id. So the id is known before the key
+ * quorum is stored, and is as random as the wallet's.
  */
 function quorumIdWith(walletId: string): string {
   const digits = BigInt(`0x${hash('sha256', `key quorum made with ${walletId}`)}`).toString(36);
   return `q${digits.slice(-23)}`;
 }
 
-/** The same authority with another owner, because the expected owner has changed. */
+/** Returns the same authority with another owner, because a different key quorum than expected owns the wallet. */
 export async function authorityWithOwner(
   context: Pick<PlanContext, 'app' | 'em'>,
   authority: WalletAuthority,
@@ -227,7 +230,7 @@ function readKey(key: string): string | undefined {
   }
 }
 
-/** The references of key quorums; undefined when one of them does not exist. */
+/** Returns the references of key quorums; undefined when one of them does not exist. */
 async function referencesOf(
   context: Pick<PlanContext, 'app' | 'em'>,
   ids: readonly string[],
@@ -249,10 +252,10 @@ interface OwnedWallet extends PartyFields {
 }
 
 /**
- * Seals keys of new wallets under their owner. The keys were drawn before the users' key quorum was stored. If the
- * key store could not verify the key quorum, the keys stay as they are.
+ * Seals the keys of new wallets under their owner. The keys were created before the key quorum of the users was stored.
+ * If the key store could not verify the key quorum, the keys stay as they are.
  *
- * @param ownerId a key quorum of users. `wallets`: by index, as `keys`.
+ * @param ownerId a key quorum of users. `wallets` and `keys` have the same indexes.
  */
 export async function sealUnderUsers<Key extends DrawnKey>(
   context: Pick<OperationContext, 'app' | 'em' | 'keyStore'>,
@@ -260,14 +263,14 @@ export async function sealUnderUsers<Key extends DrawnKey>(
   { ownerId, wallets }: { readonly ownerId: string; readonly wallets: readonly OwnedWallet[] },
 ): Promise<Key[]> {
   const { app, keyStore } = context;
-  // This holds for most apps and saves reading the key quorum.
+  // Most apps have no login that the key store verifies. They need no read of the key quorum.
   if (keyStore.loginApps?.includes(app.id) !== true) return [...keys];
   const authorities: Awaited<ReturnType<typeof authorityUnder>>[] = [];
   for (const wallet of wallets) {
     authorities.push(await authorityUnder(context, ownerId, wallet));
     if (authorities[0] === undefined) return [...keys];
   }
-  // Starts all calls at once, so that one run can make them all if the key store is in another process.
+  // Start all calls at once, so that one run can make them all if the key store is in another process.
   return Promise.all(
     keys.map(async (key, index) => {
       const authority = authorities[index];

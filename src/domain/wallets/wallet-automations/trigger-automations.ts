@@ -13,7 +13,7 @@ export interface TriggerDeposit {
   /** The token's address, with EVM addresses in checksum case, or `native`. */
   readonly assetAddress: string;
   readonly rawAmount: bigint;
-  /** Identifies the deposit on its chain. */
+  /** Identifies the deposit on its chain (`ChainTransfer.key`). */
   readonly transferKey: string;
   readonly transactionHash: string;
   readonly blockNumber: string;
@@ -35,8 +35,8 @@ type TriggerContext = Pick<OperationContext, 'em' | 'ids' | 'nowMs'>;
  * Stores an execution for each deposit that an attached automation matches, in the transaction that records the
  * deposit. Only the oldest matching attachment acts.
  *
- * Proceeds of a wallet's own actions trigger nothing. Otherwise two automations that swap in opposite directions
- * would trigger each other forever. If the origin of a deposit is not known yet, `originOf` determines it before the
+ * Proceeds of a wallet's own actions trigger nothing, because two automations that swap in opposite directions would
+ * trigger each other forever. If the origin of a deposit is not known yet, `originOf` determines it before the
  * execution runs.
  */
 export async function triggerAutomations(
@@ -52,7 +52,7 @@ export async function triggerAutomations(
   }
 }
 
-/** The attachment that acts on an asset of a wallet; undefined if none does. */
+/** Finds the attachment that acts on an asset of a wallet; undefined if none does. */
 export async function matchingAttachment(
   context: Pick<OperationContext, 'em'>,
   asset: Pick<TriggerDeposit, 'walletId' | 'caip2' | 'assetAddress'>,
@@ -61,7 +61,7 @@ export async function matchingAttachment(
   return attached.get(asset.walletId)?.find((each) => matches(each, asset));
 }
 
-/** Starts an execution and returns its id. Undefined if the deposit already has one. */
+/** Stores a pending execution and returns its id; undefined if the deposit already has one. */
 export async function startExecution(
   { em, ids, nowMs }: TriggerContext,
   { id, automationId, agreedById, config, params, destinationWalletId }: Attached,
@@ -97,7 +97,7 @@ export async function startExecution(
   return inserted?.id;
 }
 
-/** The attachments of enabled automations, by wallet, oldest first. */
+/** Reads the attachments of enabled automations, by wallet, oldest first. */
 async function attachmentsOf(
   { em }: Pick<OperationContext, 'em'>,
   walletIds: readonly string[],
@@ -140,7 +140,7 @@ function matches(
   return !isProceeds;
 }
 
-/** Whether the deposit came from the wallet's own transaction, or from an exchange that the wallet has paid. */
+/** Returns whether the deposit came from the wallet's own transaction, or from an exchange that the wallet has paid. */
 async function isOwn(
   { em }: Pick<OperationContext, 'em'>,
   { walletId, caip2, transactionHash, rawAmount }: TriggerDeposit,
@@ -170,7 +170,7 @@ function delivers(delivery: string, rawAmount: bigint): boolean {
   return amount === String(rawAmount);
 }
 
-/** Whether the wallet sent the transaction, or an exchange that the wallet has paid. */
+/** Returns whether the transaction was sent by the wallet itself, or by an exchange that the wallet has paid. */
 export async function isOwnTransaction(
   { em }: Pick<OperationContext, 'em'>,
   { walletId, caip2, transactionHash }: Pick<TriggerDeposit, 'walletId' | 'caip2' | 'transactionHash'>,
@@ -184,7 +184,7 @@ export async function isOwnTransaction(
     .where('wallet_id', '=', walletId)
     .executeTakeFirst();
   if (sent !== undefined) return true;
-  // A refund is paid on the chain of the deposit, which differs from the chain of the step.
+  // The transaction may be a refund on the chain of the deposit, so the chain of the step is not compared.
   const paid = await em
     .getKysely<Tables>()
     .selectFrom('wallet_action_steps as steps')
@@ -197,8 +197,8 @@ export async function isOwnTransaction(
 }
 
 /**
- * The origin of an execution's deposit, as far as it is known now. The transaction of a user operation is known only
- * after the operation has been followed.
+ * Returns the origin of an execution's deposit, as far as it is known now. `unknown` means that an open user operation
+ * of the wallet may have caused it: its transaction is known only after the operation has been followed.
  */
 export async function originOf(
   context: Pick<OperationContext, 'em'>,

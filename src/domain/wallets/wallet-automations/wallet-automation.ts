@@ -31,8 +31,8 @@ import { changeAuthority } from '../wallets/wallet-keys.ts';
 // KYSELY: locks a wallet in the state that was verified.
 
 /**
- * Lets automations act on later deposits to a wallet. If the wallet has an owner, the owner must sign. An automation
- * that is already attached keeps its attachment and parameters.
+ * Attaches automations to a wallet, so that they act on its later deposits. If the wallet has an owner, the owner must
+ * sign. An automation that is already attached keeps its attachment and parameters.
  *
  * @throws ApiError not_found; what `requireOwner` throws; invalid_state for an imported or exported wallet;
  * invalid_data; invalid_request for more attachments than a wallet may have.
@@ -80,7 +80,8 @@ export async function attachAutomations(
 }
 
 /**
- * Ends attachments. If the wallet has an owner, the owner must sign. Executions of earlier deposits finish.
+ * Detaches automations from a wallet. If the wallet has an owner, the owner must sign. Executions of earlier deposits
+ * finish.
  *
  * @throws ApiError not_found; what `requireOwner` throws.
  */
@@ -97,7 +98,7 @@ export async function detachAutomations(
   });
 }
 
-/** The automations attached to a wallet in the form that the wallet shows. */
+/** Lists the automations attached to a wallet, in the form that the wallet shows. */
 export async function attachedAutomations(
   { em }: Pick<OperationContext, 'em'>,
   wallet: FoundWallet,
@@ -118,10 +119,12 @@ export async function attachedAutomations(
 }
 
 /**
- * Locks the wallet.
+ * Locks a wallet until the transaction ends, in the state that the request has verified.
  *
  * INVARIANT: the owner whose signatures were verified is still the owner, and no concurrent transaction exports the
  * wallet, archives it or changes its owner.
+ *
+ * @throws StaleReadError if the wallet has changed since it was read.
  */
 export async function lockWallet({ em }: OperationContext, wallet: WalletRow): Promise<void> {
   const row = await em
@@ -135,11 +138,12 @@ export async function lockWallet({ em }: OperationContext, wallet: WalletRow): P
     .forUpdate()
     .executeTakeFirst();
   // The request runs again and sees the change.
-  if (row === undefined) throw new StaleReadError(`the wallet ${wallet.id} changed while it was attached to`);
+  if (row === undefined) throw new StaleReadError(`wallet ${wallet.id} changed after it was read`);
 }
 
 /**
- * The automations in the order of the ids, each once. They are locked, so that none is deleted before it is attached.
+ * Finds the automations with these ids, each once, in the order of the ids. Locks them, so that none is deleted before
+ * it is attached.
  */
 async function automationsOf(
   { app, em }: OperationContext,
@@ -205,9 +209,9 @@ function attachmentView(
 const MAX_PAGE = 100;
 
 /**
- * One page of the app's executions, newest first.
+ * Lists one page of the app's executions, newest first.
  *
- * @throws ApiError invalid_data for a cursor of no execution.
+ * @throws ApiError invalid_data for a cursor that is no execution of the app.
  */
 export async function listExecutions(
   { app, em }: Pick<OperationContext, 'app' | 'em'>,

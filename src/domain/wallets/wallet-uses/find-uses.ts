@@ -20,7 +20,9 @@ export interface RecordedUse {
   readonly judgedAtMs: number;
   readonly decision: 'allowed' | 'denied';
   readonly policyIds: readonly string[];
-  /** Undefined when it was too large to be stored. */
+  /**
+   * The body of the request. Undefined when it was not stored, because it or all records of that day were too large.
+   */
   readonly request: object | undefined;
   /** Null for allowed uses. */
   readonly traceId: string | null;
@@ -46,7 +48,7 @@ const columns = [
 /** CHOICE: the specification gives no retention time. A month of requests is enough to evaluate a policy change. */
 const LIFETIME_MS = 30 * 24 * 60 * 60 * 1000;
 
-/** Uses are needed until their lifetime ends. */
+/** Keeps uses until their lifetime ends. */
 export const expiringUses: ExpiringTable = {
   ...{ table: 'wallet_uses', key: 'sequence', time: 'judged_at_ms', keptMs: LIFETIME_MS },
   isNeeded: ({ name }, beforeMs) => sql<boolean>`
@@ -54,11 +56,11 @@ export const expiringUses: ExpiringTable = {
   `,
 };
 
-/** The number of rows per statement. */
+/** The maximum number of rows per statement. */
 export const USES_AT_ONCE = 1000;
 
 /**
- * A denied use, by the id of its trace or of its request. A request ends at its first denial.
+ * Finds a denied use by the id of its trace or of its request. A request ends at its first denial.
  *
  * @param appId by default, any app.
  * @throws ApiError not_found
@@ -80,7 +82,7 @@ export async function findDenial(
   return { ...fromRow(row), traceId: row.trace_id };
 }
 
-/** The uses of a wallet since a given time, oldest first, read page by page. */
+/** Yields the uses of a wallet since a given time, oldest first, and reads them page by page. */
 export async function* usesOfWallet(
   em: SqlEntityManager,
   walletId: string,
@@ -105,11 +107,11 @@ export async function* usesOfWallet(
 }
 
 /**
- * Deletes the oldest expired uses, at most `USES_AT_ONCE`, and returns how many. On PostgreSQL, it only deletes uses
- * in partitions that have not expired as a whole.
+ * Deletes the oldest expired uses, at most `USES_AT_ONCE`, and returns how many. On PostgreSQL, expired partitions are
+ * dropped as a whole elsewhere, so it skips their rows.
  *
- * NOTE: uses are deleted in their order, so that no index on time is needed. If a clock was ahead and then set back,
- * a use with a late time delays the deletion of the uses behind it.
+ * NOTE: uses are deleted in their order, so that no index on time is needed. If a clock was ahead and then set back, a
+ * use with a late time delays the deletion of the uses behind it.
  */
 export async function dropExpiredUses(em: SqlEntityManager, nowMs: number): Promise<number> {
   await dropOldVolumes(em, nowMs);

@@ -18,17 +18,17 @@ export const MAX_BYTES_PER_DAY = 256 * 1024 * 1024;
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
-/** The texts that a use would store. */
+/** The strings that a use would store. */
 interface Stored {
   readonly appId: string;
   readonly judgedAtMs: number;
-  /** JSON; null for an absent text. */
+  /** JSON strings; null where there is none. */
   readonly texts: readonly (string | null)[];
 }
 
 /**
- * Adds uses to the app's count of the day, and returns for each whether it is stored in full. Locks the count until
- * the transaction ends.
+ * Adds the sizes of uses to the app's count of the day, and returns for each use whether it is stored in full. Locks
+ * the count until the transaction ends.
  */
 export async function admitUses(em: SqlEntityManager, uses: readonly Stored[]): Promise<boolean[]> {
   const sizes = uses.map(sizeOf);
@@ -52,7 +52,7 @@ export async function admitUses(em: SqlEntityManager, uses: readonly Stored[]): 
   return isKept;
 }
 
-/** The stored form of a text beyond the limit: its digest. */
+/** Returns the form in which a string beyond the limit is stored: its hex SHA-256. */
 export function digestOf(text: string | null): string | null {
   return text === null ? null : hash('sha256', text);
 }
@@ -85,18 +85,18 @@ export async function dropOldVolumes(em: SqlEntityManager, nowMs: number): Promi
   await em.nativeDelete(UseVolumeEntity, { day: { $lt: yesterday } });
 }
 
-/** How long a record waits for a batch, in ms of system time. */
+/** How long a record waits for more records to be stored with it, in ms of system time. */
 const WAIT_MS = 100;
-/** Above this number, callers wait until their record is stored. */
+/** The limits of the queue. Above them, callers wait until their record is stored. */
 const MAX_WAITING = { records: 5000, characters: 8_000_000 };
 
 /**
- * Stores the records of many requests in one transaction.
+ * Returns a log that stores the records of many requests in one transaction.
  *
- * CHOICE: the record of an allowed use is stored up to 100 ms after the response. In the request's own transaction,
- * it would turn read-only transactions into ones that are synced to disk, which made `personal_sign` twice as
- * expensive. A killed process loses the records of its last 100 ms; a stopped process loses none. Denials are stored
- * before the response.
+ * CHOICE: the record of an allowed use is stored up to 100 ms after the response. In the request's own transaction, it
+ * would turn read-only transactions into ones that are synced to disk, which made `personal_sign` twice as expensive. A
+ * killed process loses the records of its last 100 ms; a stopped process loses none. Denials are stored before the
+ * response.
  */
 export function createUseLog({ inUnit, log }: Pick<OperationContext, 'inUnit' | 'log'>): UseLog {
   let waiting: UseRecord[] = [];
@@ -122,7 +122,7 @@ export function createUseLog({ inUnit, log }: Pick<OperationContext, 'inUnit' | 
     }
   };
   const flush = (): Promise<void> => {
-    // Stores run one after the other, so a flush waits for all earlier records.
+    // Batches are stored one after the other, so a flush waits for all earlier records.
     const next = last.then(store);
     last = next.catch(() => undefined);
     return next;
@@ -148,7 +148,7 @@ function lengthOf({ request }: UseRecord): number {
   return request?.length ?? 0;
 }
 
-/** The numbers of rows per statement, largest first, so that only a few statements are prepared. */
+/** The possible numbers of rows per statement, largest first. With only three sizes, few statements are prepared. */
 const SIZES = [64, 8, 1] as const;
 
 const members = [
@@ -163,7 +163,7 @@ const members = [
   ['request_digest', 'requestDigest'],
 ] as const;
 
-/** The values of all rows as one list, in the order of the statement. */
+/** The values of all rows as one list, in the order of the statement's parameters. */
 type FlatRows = Readonly<Record<number, string | number | null>>;
 
 const inserts = SIZES.map((size) => ({

@@ -31,13 +31,13 @@ import { askUnderRecordedOwner, authorizedUseOf, findWalletKey } from '../wallet
 import { admitUses, digestOf } from './use-log.ts';
 
 /**
- * The policies that apply to a request. They depend on who authorized it: a signer's override policies, if the signer
- * has any (possibly an empty list), otherwise the wallet's policies.
+ * Returns the policies that apply to a request. They depend on who authorized it: an additional signer's override
+ * policies if the signer has any (possibly an empty list), else the wallet's policies.
  */
 export function applicablePolicies(wallet: FoundWallet, signedBy: SignedBy): readonly NamedPolicy[] {
   if (signedBy.kind === 'signer' && signedBy.overridePolicyIds !== undefined)
     return signedBy.overridePolicyIds.map((id) => ({ id, rulesDigest: undefined }));
-  // INVARIANT: a wallet's policy exists, so either both columns are null or neither is.
+  // INVARIANT: a wallet's policy exists, so both columns are null or neither is.
   return wallet.policy_id === null
     ? []
     : [{ id: wallet.policy_id, rulesDigest: wallet.policy_rules_digest ?? undefined }];
@@ -46,7 +46,7 @@ export function applicablePolicies(wallet: FoundWallet, signedBy: SignedBy): rea
 // HOT: runs for every signature (bench `stored`, `policy`).
 
 export interface WalletUse {
-  /** The operation by its id: `walletRpc`, `rawSignWallet`, `exportWallet`, `transferFromWallet`. */
+  /** The `operationId` of the request, for example `walletRpc`, `rawSignWallet` or `transferFromWallet`. */
   readonly operation: string;
   /**
    * The request body. CHOICE: it is stored in full, also in production, because replaying a draft policy needs it.
@@ -55,7 +55,7 @@ export interface WalletUse {
   readonly request: object;
 }
 
-/** A use after policies have evaluated it. */
+/** A use of a wallet after policies have evaluated it. */
 interface JudgedUse extends WalletUse {
   readonly walletId: string;
   readonly method: string;
@@ -63,14 +63,14 @@ interface JudgedUse extends WalletUse {
 }
 
 /**
- * CHOICE: larger bodies are not stored, and longer traces are shortened, so that a few requests cannot fill the table
+ * CHOICE: longer bodies are not stored, and longer traces are shortened, so that a few requests cannot fill the table
  * or a response. Counted in characters.
  */
 const MAX_KEPT = 256 * 1024;
 
 /**
- * Decisions in the form that is returned and stored: with full traces, or with only the deciding part of traces that
- * are too long.
+ * Returns decisions in the form that is returned and stored: with full traces, or with only the deciding part if the
+ * traces are too long.
  */
 function withBoundedTraces(decisions: readonly PolicyDecision[]): readonly PolicyDecision[] {
   const isLong = decisions.reduce((sum, { units }) => sum + traceLength(units), 0) > MAX_KEPT;
@@ -100,7 +100,7 @@ function useRecordOf(
  * `wallet_action.*.rejected` is about a wallet action, `intent.rejected` about an intent, and an RPC request is
  * neither.
  *
- * @param decisions from `withBoundedTraces`, the denying one last.
+ * @param decisions the result of `withBoundedTraces`, with the denying decision last.
  */
 async function recordDenial(
   context: EventContext,
@@ -156,7 +156,7 @@ interface DecodedUse {
 
 /** A request to use a wallet's key. */
 interface UseRequest<Decoded extends DecodedUse> extends WalletUse {
-  /** Reads the action from the bytes to be signed. It is not called for callers who may not use the wallet. */
+  /** Reads the action from the bytes to be signed. It is called only after the caller was authorized. */
   readonly decode: () => Promise<Decoded>;
   /** Whether an additional signer may authorize instead of the owner. */
   readonly mayBeSigner: boolean;
@@ -165,7 +165,11 @@ interface UseRequest<Decoded extends DecodedUse> extends WalletUse {
 interface AllowedUse<Decoded extends DecodedUse> {
   /** The result of `decode`. */
   readonly decoded: Decoded;
-  /** Records the use and its contribution to running totals. Call it in the signing transaction, after signing. */
+  /**
+   * Records the use and its contribution to running totals. Call it in the signing transaction, after signing.
+   *
+   * @throws ApiError policy_violation if the totals no longer allow the use; discard the signature then.
+   */
   readonly record: () => Promise<void>;
 }
 
@@ -222,13 +226,13 @@ const policySpan = { name: 'policies', kind: 'internal' } as const;
 const noPolicies: PolicyEvaluation = { policyIds: [], denial: undefined };
 
 /**
- * The running totals for the evaluation of a use. They are locked until the transaction ends, so that no other
+ * Opens the running totals for the evaluation of a use. They are locked until the transaction ends, so that no other
  * request uses up the cap.
  *
  * No lock is held during a call of a key store in another process. A use that only signs is evaluated twice: with
- * unlocked totals before the signature, and with locked totals after it. If the second evaluation denies, the
- * signature is not returned. Otherwise the whole request would have to run again after the key store's response, and
- * requests for one wallet would sign one after the other.
+ * unlocked totals before the signature, and with locked totals after it. If the second evaluation denies, the signature
+ * is not returned. With locked totals from the beginning, the whole request would have to run again after the key
+ * store's response, and requests for one wallet would sign one after the other.
  */
 function totalsFor(
   context: OperationContext,
@@ -239,7 +243,7 @@ function totalsFor(
   return waits ? beginRunningTotals(context, id, action) : openRunningTotals(context, id, action);
 }
 
-/** The error for a denied use. Records the denial although the request is rolled back. */
+/** Returns the error for a denied use. Schedules the record of the denial for after the rollback of the request. */
 function denied(
   { ids, nowMs, diagnostics, afterRefusal }: OperationContext,
   use: UseRecord,
@@ -252,7 +256,7 @@ function denied(
   return new ApiError('policy_violation', undefined, diagnostics ? { data } : {});
 }
 
-/** The wallet's additional signers in the form that `requireOwner` expects. */
+/** Returns the wallet's additional signers in the form that `requireOwner` expects. */
 export function signersOf(wallet: WalletRow): AdditionalSigner[] {
   const signers = JSON.parse(wallet.additional_signers) as WalletAdditionalSigner;
   return signers.map(({ signer_id: signerId, override_policy_ids: overridePolicyIds }) =>
@@ -265,7 +269,8 @@ type KeyContext = Pick<OperationContext, 'app' | 'em' | 'nowMs' | 'proof' | 'key
 /**
  * Signs with a wallet's key. The caller has authorized this use of the wallet.
  *
- * @throws SigningInputError
+ * @throws SigningInputError; ApiError transaction_broadcast_failure when the request has used up its signing budget;
+ * and what the key store throws.
  */
 export async function signWithWalletKey<Method extends SigningMethod>(
   context: KeyContext,

@@ -1,6 +1,6 @@
 import { defineEntity, p } from '@mikro-orm/core';
 
-/** The size of an app's requests and traces that were recorded on one day, in full or as digests. */
+/** The size of an app's requests and traces on one day, whether they were stored in full or as digests. */
 export const UseVolumeEntity = defineEntity({
   name: 'UseVolume',
   tableName: 'use_volumes',
@@ -21,9 +21,9 @@ export const WalletUseEntity = defineEntity({
     sequence: p.bigint('number').primary().autoincrement().ignoreSchemaChanges('type'),
     appId: p.text(),
     walletId: p.text(),
-    /** The operation by its id: `walletRpc`, `rawSignWallet`, `exportWallet`, `transferFromWallet`. */
+    /** The `operationId` of the request, for example `walletRpc`, `rawSignWallet` or `transferFromWallet`. */
     operation: p.text(),
-    /** The method under the name that policy rules use. */
+    /** The method, under the name that policy rules use. */
     method: p.text(),
     requestId: p.text(),
     judgedAtMs: p.bigint('number'),

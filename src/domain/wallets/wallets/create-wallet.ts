@@ -32,7 +32,7 @@ import { type WalletRow, WalletSignerEntity, walletColumns } from './wallet.enti
 
 type CheckContext = Pick<OperationContext, 'app' | 'em'>;
 
-/** The wallet fields of a body, without the owner. */
+/** The wallet fields of a body that refer to policies and key quorums, without the owner. */
 interface WalletFields {
   readonly policy_ids?: readonly string[] | undefined;
   readonly additional_signers?: AdditionalSignerInput | undefined;
@@ -63,10 +63,10 @@ export async function checkWalletFields(
  * Resolves the key quorum that owns a new wallet, and locks the user or organization to which the wallet is assigned
  * until the transaction ends. If the request names no owner, an organization's default key quorum owns its wallets.
  *
- * @param newOwnerId the id of a key quorum that is created for the owner. Default: a new id.
+ * @param newOwnerId the id for a key quorum that is created for the owner. Default: a new id.
  * @returns null for a wallet without an owner. CHOICE: `owner: null` means no owner, even for a wallet of an
  * organization.
- * @throws ApiError invalid_data, wallet_entity_limit_exceeded
+ * @throws ApiError invalid_data, wallet_entity_limit_exceeded; not_found when the user or organization does not exist.
  */
 export async function resolveWalletOwner(
   context: OperationContext,
@@ -93,7 +93,7 @@ export interface KeyOfWallet extends NewWalletKey, SealedFor {
 
 type KeyContext = Pick<OperationContext, 'app' | 'ids' | 'keyStore'>;
 
-/** Draws the id and the key of a new wallet. */
+/** Creates the id and the key of a new wallet, without storing them. */
 export async function createWalletKey(
   { app, ids, keyStore }: KeyContext,
   chainType: WalletChainType,
@@ -105,10 +105,13 @@ export async function createWalletKey(
   return { ...(await keyStore.createWalletKey(binding, owned.authority)), ...owned, walletId };
 }
 
-/** How many keys are derived, or wallets stored, before other requests can run. Each takes a millisecond or more. */
+/**
+ * The number of keys that are derived, or wallets that are stored, before other requests can run. Each takes a
+ * millisecond or more.
+ */
 export const KEYS_AT_ONCE = 10;
 
-/** Draws several keys. A few are drawn concurrently, because deriving them runs on several threads. */
+/** Creates several keys without storing them. A few are derived concurrently, because that uses several threads. */
 export async function createWalletKeys(
   context: KeyContext,
   chainTypes: readonly WalletChainType[],
@@ -129,7 +132,7 @@ export async function createWalletKeys(
 type StoreContext = Pick<OperationContext, 'em'>;
 
 /**
- * Indexes a wallet's additional signers by key quorum and by policy.
+ * Stores the rows that index a wallet's additional signers by key quorum and by policy.
  *
  * INVARIANT: the rows of a wallet in `wallet_signers` match its `additional_signers`.
  */
@@ -168,13 +171,13 @@ export interface NewWalletRow {
   readonly policyIds?: readonly string[] | undefined;
   readonly additionalSigners?: AdditionalSignerInput | undefined;
   readonly entity?: { readonly id: string; readonly type: string } | undefined;
-  /** Set for imported keys. */
+  /** Only for an imported key. */
   readonly importedAtMs?: number | undefined;
 }
 
 type WalletKeyRow = Selectable<Tables['wallet_keys']>;
 
-/** The columns of `wallet_keys`. */
+/** The types of the columns of `wallet_keys`. */
 const walletKeyTypes = {
   wallet_id: 'text',
   sealed_secret: 'bytea',
@@ -228,14 +231,14 @@ export async function insertWallet(
   return row;
 }
 
-/** The 409 error for an external id that another wallet of the app has. */
+/** Returns the 409 error for an external id that another wallet of the app has. */
 export function externalIdTaken(externalId: string | undefined): ApiError {
   return new ApiError('resource_conflict', `a wallet with the external id \`${externalId}\` already exists`, {
     headers: { 'x-should-retry': 'false' },
   });
 }
 
-/** Stores a wallet whose key a custodian holds. */
+/** Stores a wallet without a key, because a custodian keeps the key. */
 export async function insertWalletRow(
   context: OperationContext,
   row: WalletRow,
@@ -246,7 +249,10 @@ export async function insertWalletRow(
   return row;
 }
 
-/** The row of a new wallet. `key` contains its address and public key, and its id unless that is still to be drawn. */
+/**
+ * Returns the row of a new wallet. `key` contains its address and public key, and its id unless that must still be
+ * created.
+ */
 export function newWalletRow(
   context: Pick<OperationContext, 'ids' | 'app' | 'nowMs'>,
   wallet: NewWalletRow,
@@ -295,9 +301,9 @@ export async function createPlannedWallet(
 /**
  * Creates a wallet with a new key.
  *
- * @param key drawn in advance by callers that create several wallets.
- * @throws ApiError invalid_data when an owner, signer, policy or entity does not exist, resource_conflict when the
- * external id is taken, wallet_entity_limit_exceeded.
+ * @param key if given, the key that the caller has already created, because it creates several wallets.
+ * @throws ApiError invalid_data when an owner, signer or policy does not exist; not_found when the entity does not
+ * exist; resource_conflict when the external id is taken; wallet_entity_limit_exceeded.
  */
 export async function createWallet(
   context: OperationContext,
@@ -322,7 +328,8 @@ export async function createWallet(
 }
 
 /**
- * The generated key. If another key quorum became the owner in the meantime, which is rare, the key is sealed again.
+ * Returns the created key. If a different key quorum became the owner in the meantime, which is rare, creates another
+ * key that is sealed under that owner.
  */
 async function keyFor(
   context: OperationContext,
@@ -335,7 +342,7 @@ async function keyFor(
 }
 
 /**
- * Creates up to 100 wallets independently: a refusal for one does not affect the others.
+ * Creates up to 100 wallets independently: the refusal of one wallet does not affect the others.
  *
  * @param authorities the authorities under which the keys are sealed, by index.
  * @returns one entry for each input, in order.
@@ -349,7 +356,7 @@ export async function createWalletsBatch(
   const keys = await createWalletKeys(context, types, unwrapPlan(authorities));
   const results: WalletBatchCreateResult[] = [];
   for (const [index, input] of inputs.entries()) {
-    // Lets other requests run.
+    // Let other requests run.
     if (index % KEYS_AT_ONCE === 0) await setImmediate();
     results.push(await createOne(context, { index, input, key: keys[index] as KeyOfWallet }));
   }

@@ -21,9 +21,9 @@ import { type StoredWalletKey, walletKeyColumns } from './wallet-keys.ts';
 type FindContext = Pick<OperationContext, 'app' | 'em'>;
 
 /**
- * The digest of the policy is joined here, because a separate query would cost more than the policy evaluation
- * itself. The same holds for automations: most wallets have none, and a separate query would double the cost of
- * reading a wallet.
+ * Selects wallets with the digest of their policy, because a separate query for it would cost more than the policy
+ * evaluation itself. The same holds for automations: most wallets have none, and a separate query would double the cost
+ * of reading a wallet.
  */
 function selectFound(database: Kysely<Tables>) {
   return database
@@ -65,14 +65,14 @@ const selectWithKeyById = prepareQuery<{ appId: string; id: string }, WalletWith
       .where('wallets.id', '=', id) as Compilable<WalletWithKey>,
 );
 
-/** Prefix of an `external_id` that is used instead of a wallet id in paths. */
+/** The prefix that marks an external id in a path, where otherwise the wallet's id stands. */
 const EXTERNAL_PREFIX = 'ext_wal_';
 
 /**
- * The app's wallet with this id, or with the external id after `ext_wal_`.
+ * Finds the app's wallet with this id, or with the external id after `ext_wal_`.
  *
- * @throws ApiError not_found for an absent wallet, a wallet of another app, and an archived wallet unless archived
- * wallets are included.
+ * @throws ApiError not_found for a wallet that does not exist or belongs to another app, and for an archived wallet
+ * unless archived wallets are included.
  */
 export async function findWallet(
   { app, em }: FindContext,
@@ -93,8 +93,8 @@ function unlessArchived<Row extends WalletRow>(row: Row | undefined, includeArch
 }
 
 /**
- * `findWallet` for a request that will probably sign with the wallet. The same statement reads its key, which saves a
- * round trip on PostgreSQL.
+ * Does the same as `findWallet`, for a request that will probably sign with the wallet. Reads the key with the same
+ * statement, which saves a round trip on PostgreSQL.
  *
  * @throws ApiError what `findWallet` throws.
  */
@@ -108,7 +108,7 @@ export async function findWalletWithKey(
 }
 
 /**
- * The app's newest wallet with this address.
+ * Finds the app's newest wallet with this address.
  *
  * @throws ApiError not_found
  */
@@ -132,7 +132,7 @@ export async function findWalletByAddress(
 }
 
 /**
- * A wallet, locked for update until the transaction ends.
+ * Finds a wallet and locks it until the transaction ends.
  *
  * @throws ApiError what `findWallet` throws.
  */
@@ -148,7 +148,7 @@ export async function findWalletForUpdate(context: FindContext, walletId: string
   return findWallet(context, id);
 }
 
-/** The app's wallets among these ids, including archived ones. */
+/** Lists the app's wallets with these ids, including archived ones. */
 export async function listWalletsOfIds(
   { app, em }: FindContext,
   ids: readonly string[],
@@ -172,9 +172,9 @@ type ListContext = Pick<OperationContext, 'app' | 'em'>;
 
 export interface WalletFilter {
   chainType?: string | undefined;
-  /** Wallets whose owner quorum has this user among its members. Excludes `authorizationKey`. */
+  /** Only wallets whose owner is a key quorum with this user as a member. Excludes `authorizationKey`. */
   userId?: string | undefined;
-  /** Wallets whose owner quorum has this P-256 public key among its members. The key is base64 DER or PEM. */
+  /** Only wallets whose owner is a key quorum with this P-256 public key as a member. The key is base64 DER or PEM. */
   authorizationKey?: string | undefined;
   externalId?: string | undefined;
   address?: string | undefined;
@@ -202,9 +202,9 @@ interface PageInput {
 }
 
 /**
- * One page of the app's wallets, newest first.
+ * Lists one page of the app's wallets, newest first.
  *
- * @param cursor the `nextCursor` of the previous page; `limit` is 1 to 100, 100 when left out.
+ * @param cursor the `nextCursor` of the previous page; `limit` is 1 to 100, and 100 by default.
  * @throws ApiError invalid_data for an unknown cursor, an invalid key, or both owner filters at once.
  */
 export async function listWallets(
@@ -232,8 +232,8 @@ export async function listWallets(
 const preparedPages = new Map<string, PreparedQuery<PageInput, WalletRow>>();
 
 /**
- * Reads a page of wallets. The rows of a single owner come in index order; the rows of several owners have to be
- * merged.
+ * Reads a page of wallets. The rows of a single owner come in index order, so that statement is prepared. The rows of
+ * several owners have to be merged.
  */
 async function selectPage(
   { em }: ListContext,
@@ -255,7 +255,9 @@ async function selectPage(
 }
 
 /**
- * @param asked selects the conditions.
+ * Builds the query for a page of wallets.
+ *
+ * @param asked determines the conditions.
  * @param values supplies their parameters.
  */
 function pageQuery(database: Kysely<Tables>, asked: PageInput, values: PageInput) {
@@ -286,7 +288,7 @@ async function ageOf({ app, em }: ListContext, cursor: string): Promise<number> 
   return last.created_at_ms;
 }
 
-/** The key quorums that contain the user or key of the filter; undefined without such a filter. */
+/** Returns the ids of the key quorums that contain the user or key of the filter; undefined without such a filter. */
 async function ownersOf(
   { app, em }: ListContext,
   { userId, authorizationKey }: WalletFilter,
@@ -316,7 +318,7 @@ function parseKey(authorizationKey: string): string {
   }
 }
 
-/** A wallet in wire form. Unset fields are left out, except where the contract uses null. */
+/** Converts a wallet to wire form. Unset fields are left out, except where the API uses null. */
 export function walletView(row: WalletRow): Wallet {
   return {
     id: row.id,

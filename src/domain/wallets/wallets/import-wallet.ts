@@ -36,7 +36,7 @@ export async function beginImport(
   const binding = walletImportBinding({ id, app_id: context.app.id, chain_type: chainType });
   const { sealed, publicKey } = await context.keyStore.createImportKey(binding);
   const ofAddress = { appId: context.app.id, chainType, address };
-  // Serializes requests that begin the same import. Otherwise many of them would collide repeatedly.
+  // Serialize requests that begin the same import. Without this lock, many of them would collide repeatedly.
   await lockName(context.em, 'import', `${context.app.id} import ${chainType} ${address}`);
   await context.em.nativeDelete(WalletImportEntity, ofAddress);
   context.em.create(WalletImportEntity, {

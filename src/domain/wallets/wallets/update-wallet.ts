@@ -28,8 +28,8 @@ import { changeAuthority } from './wallet-keys.ts';
  * Cancels the cards that spend from a wallet, in the transaction that archives the wallet or changes its owner. A job
  * cancels them at their issuers.
  *
- * CHOICE: the cards end, because the user got them as the wallet's owner. The owner's approvals on the chain stay,
- * but no card can use them any more.
+ * CHOICE: the cards end, because the user got them as the wallet's owner. The owner's approvals on the chain stay, but
+ * no card can use them any more.
  */
 async function endCards(
   { em, nowMs }: Pick<OperationContext, 'em' | 'nowMs'>,
@@ -50,11 +50,11 @@ async function endCards(
 const LATE_EXTERNAL_ID = 'late_external_id';
 
 /**
- * Updates the given fields; given lists replace the stored ones. If the wallet has an owner, only the owner before
- * the change may authorize it.
+ * Updates the given fields of a wallet; given lists replace the stored ones. If the wallet has an owner, only the owner
+ * before the change may authorize it.
  *
- * @throws ApiError not_found; what `requireOwner` throws; invalid_data; resource_conflict when the external id is
- * taken or the owner changed concurrently.
+ * @throws ApiError not_found; what `requireOwner` throws; invalid_data; resource_conflict when the external id is taken
+ * or the owner changed concurrently.
  */
 export async function updateWallet(
   context: OperationContext,
@@ -72,7 +72,7 @@ export async function updateWallet(
   if (input.additional_signers !== undefined) {
     await replaceSigners(context, wallet.id, input.additional_signers);
   }
-  // Naming the current owner again seals an authority if the wallet has none.
+  // A request that names the current owner again seals an authority if the wallet has none.
   const names = [input.owner, input.owner_id, input.additional_signers, input.policy_ids];
   if (names.some((given) => given !== undefined)) await changeAuthority(context, wallet, row);
   if (row.owner_id !== wallet.owner_id) {
@@ -84,7 +84,7 @@ export async function updateWallet(
 }
 
 /**
- * Makes the checks of a wallet update that are possible at once, without changing anything.
+ * Makes those checks of a wallet update that can be made before it is executed, without changing anything.
  *
  * @throws ApiError invalid_data
  */
@@ -203,8 +203,8 @@ async function deactivateDepositAccounts({ em, nowMs }: OperationContext, wallet
 }
 
 /**
- * Restores an archived wallet with its owner, signers and policies. An operator calls it, so there is no
- * authenticated app. The wallet may be of any app, unless the operator works on a single app.
+ * Restores an archived wallet with its owner, signers and policies. An operator calls it, so there is no authenticated
+ * app. The wallet may belong to any app, unless the operator works on a single app.
  *
  * @throws ApiError not_found; invalid_state for a wallet that is not archived.
  */
@@ -246,8 +246,7 @@ async function requireWalletOfCaller(
 }
 
 /**
- * Assigns a wallet to a user or an organization, which is possible only once. The owner does not change. Times: Unix
- * ms.
+ * Assigns a wallet to a user or an organization, which is possible only once. The owner does not change.
  *
  * @throws ApiError not_found when the wallet or entity does not exist; wallet_entity_already_set,
  * wallet_entity_limit_exceeded.

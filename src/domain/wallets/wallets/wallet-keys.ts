@@ -43,7 +43,7 @@ const selectKey = prepareQuery<{ walletId: string }, StoredWalletKey>((database,
   database.selectFrom('wallet_keys').select(walletKeyColumns).where('wallet_id', '=', walletId),
 );
 
-/** The sealed key of a wallet. `findWalletWithKey` may already have read it. */
+/** Returns the sealed key of a wallet. Reads it unless `findWalletWithKey` has already read it. */
 export async function findWalletKey(
   { em }: Pick<OperationContext, 'em'>,
   wallet: Pick<WalletRow, 'id'> & { readonly [Name in keyof StoredWalletKey]?: StoredWalletKey[Name] | null },
@@ -62,8 +62,8 @@ export async function findWalletKey(
 type UseContext = Pick<OperationContext, 'app' | 'em' | 'nowMs' | 'proof'>;
 
 /**
- * The evidence for the key store that a wallet's key may be used for a request. Undefined for a key without an
- * authority.
+ * Returns the evidence with which the key store decides whether a request may use a wallet's key. Returns undefined for
+ * a key without an authority.
  */
 export async function authorizedUseOf(
   context: UseContext,
@@ -81,8 +81,8 @@ export async function authorizedUseOf(
 }
 
 /**
- * Calls the key store for a use of a key. The key store may have another owner on record than the database, with the
- * same single key; then that owner is used.
+ * Calls the key store for a use of a key, first with the owner in the database. The key store may have a different key
+ * quorum with the same single key on record as the owner. If so, calls it again with that key quorum added.
  */
 export async function askUnderRecordedOwner<Use extends AuthorizedUse | undefined, T>(
   context: Pick<OperationContext, 'app' | 'em'>,
@@ -96,7 +96,7 @@ export async function askUnderRecordedOwner<Use extends AuthorizedUse | undefine
   );
 }
 
-/** The policies of the party that authorized a request: the owner or a signer. */
+/** Returns the pin of the policy that applies to the party that authorized a request: the owner or a signer. */
 function pinFor(
   policies: WalletPolicies,
   signers: WalletAdditionalSigner,
@@ -112,7 +112,7 @@ async function useOf(
   quorumIds: readonly string[],
 ): Promise<AuthorizedUse> {
   const evidence = evidenceOf(context);
-  // Servers of earlier versions, which may still be running, do not store what members sign.
+  // Servers of earlier versions, which may still be running, do not store the requests that members sign.
   if (evidence === undefined && context.proof.agreed !== undefined) {
     throw new ApiError(
       'invalid_state',
@@ -143,11 +143,12 @@ function partyFieldsOf(wallet: Pick<WalletRow, 'policy_id' | 'additional_signers
 }
 
 /**
- * Makes the key store seal a wallet's key under the authority after a change by the request. The caller holds the
- * lock of the wallet.
+ * Has the key store seal a wallet's key under the authority that a request changes. The caller has locked the wallet.
+ * Does nothing for a custodial wallet.
  *
  * @param before the wallet before the change.
  * @param after the wallet after the change.
+ * @throws ApiError invalid_state for an intent whose signatures an earlier version collected.
  */
 export async function changeAuthority(
   context: OperationContext,
@@ -179,13 +180,16 @@ interface Change {
   readonly after: WalletRow;
 }
 
-/** The key under the authority that the key store derives from the request, which the previous owner has signed. */
+/**
+ * Returns the key sealed under the authority that the key store derives from the request, which the previous owner
+ * signed.
+ */
 async function agreedAuthority(
   context: OperationContext,
   { authority, ...sealed }: StoredWalletKey & { readonly authority: string },
   { before, after }: Change,
 ): Promise<ChangedKey> {
-  // The new owner comes first. If both are key quorums of the same single key, the body names the new one.
+  // Put the new owner first. If both are key quorums of the same single key, the body names the new one.
   const ids = [...new Set([...partiesOf(after), ...partiesOf(before)])];
   const use = await useOf(context, JSON.parse(authority) as WalletAuthority, ids);
   const pins = {
@@ -197,7 +201,10 @@ async function agreedAuthority(
   );
 }
 
-/** The key under its first authority. Undefined for a wallet that still has no owner who holds keys. */
+/**
+ * Returns the key sealed under its first authority; undefined if the wallet still has no owner that the key store can
+ * verify.
+ */
 async function firstAuthority(
   context: OperationContext,
   { authority: _, ...sealed }: StoredWalletKey,
@@ -206,7 +213,7 @@ async function firstAuthority(
   const { owner_id: ownerId } = after;
   const found = ownerId === null ? undefined : await authorityUnder(context, ownerId, partyFieldsOf(after));
   if (found === undefined) return undefined;
-  // A change of the owner ends attachments.
+  // A change of the owner ends attachments, so the wallet is then no longer automated.
   const isAutomated = ownerId === before.owner_id && (await isAttached(context, after.id));
   const authority = { ...found, isAutomated };
   return {
@@ -230,9 +237,9 @@ const KNOWN_VALUE = 'custos master key check';
 
 /**
  * Checks that the key store has the master keys under which the stored secrets are sealed. The first start under a
- * master key seals and stores a known value for this check. Call it outside transactions, because it calls the key
- * store, and before requests are served. Rejects with the key store's error, which names the master key, when a key
- * is missing, or has the right name and the wrong bytes.
+ * master key seals and stores a known value for this check. Call it before requests are served, and outside
+ * transactions, because it calls the key store. Rejects with the key store's error, which names the master key, when a
+ * key is missing or has the right name and the wrong bytes.
  */
 export async function checkMasterKey(em: SqlEntityManager, keyStore: KeyStore): Promise<void> {
   for (const check of await em.find(MasterKeyCheckEntity, {})) {

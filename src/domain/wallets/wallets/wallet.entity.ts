@@ -21,11 +21,11 @@ export const WalletImportEntity = defineEntity({
   name: 'WalletImport',
   tableName: 'wallet_imports',
   properties: {
-    /** Part of the seal's binding, like the id of a wallet for its key. */
+    /** The seal is bound to this id, as the seal of a wallet's key is to the wallet's id. */
     id: p.text().primary(),
     appId: p.text(),
     chainType: p.text(),
-    /** The address in the stored form of wallet addresses. */
+    /** In the stored form of wallet addresses. */
     address: p.text(),
     /** 32-byte HPKE private key, sealed like a wallet's secret. */
     sealedSecret: p.blob(),
@@ -36,7 +36,7 @@ export const WalletImportEntity = defineEntity({
   uniques: [{ name: 'wallet_imports_address', properties: ['appId', 'chainType', 'address'] }],
 });
 
-/** A wallet's secret under envelope encryption, and the derivation of its key. */
+/** The sealed secret of a wallet, and the derivation of its key from it. */
 export const WalletKeyEntity = defineEntity({
   name: 'WalletKey',
   tableName: 'wallet_keys',
@@ -50,7 +50,7 @@ export const WalletKeyEntity = defineEntity({
     entropyType: p.text(),
     /** BIP-32 or SLIP-10 path of an `hd` key. */
     derivationPath: p.text().strictNullable(),
-    /** The index of the wallet among the wallets from the same entropy. */
+    /** The number of the wallet among the wallets that are derived from the same secret. */
     walletIndex: p.integer().strictNullable(),
     /** JSON of the `WalletAuthority` under which the key is sealed; null if it is sealed without one. */
     authority: p.text().strictNullable(),
@@ -58,7 +58,7 @@ export const WalletKeyEntity = defineEntity({
   indexes: [{ name: 'wallet_keys_by_master_key', properties: ['masterKeyId'] }],
 });
 
-/** An additional signer of a wallet, indexed by key quorum and by policy. */
+/** An additional signer of a wallet, in a row that is indexed by key quorum and by policy. */
 export const WalletSignerEntity = defineEntity({
   name: 'WalletSigner',
   tableName: 'wallet_signers',
@@ -98,9 +98,9 @@ export const WalletEntity = defineEntity({
     externalId: p.text().strictNullable(),
     /** The key quorum that owns the wallet. */
     ownerId: p.text().strictNullable(),
-    /** A wallet has at most one policy in the contract, which shows it as `policy_ids`. */
+    /** The wallet's policy. The API shows it as the only element of `policy_ids`. */
     policyId: p.text().strictNullable(),
-    /** JSON array of `{signer_id, override_policy_ids?}` in wire form. Indexed in `wallet_signers`. */
+    /** JSON array of `{signer_id, override_policy_ids?}` in wire form. `wallet_signers` indexes it. */
     additionalSigners: p.text().default('[]'),
     /** `user` or `organization`. */
     entityType: p.text().strictNullable(),
@@ -135,7 +135,7 @@ export const WalletEntity = defineEntity({
     },
     // The address comes first, because addresses that chains report are looked up across all apps.
     { name: 'wallets_by_address', properties: ['address', 'appId'] },
-    // Solana has no list of all transfers, so its addresses are polled one after the other.
+    // Solana nodes have no list of all transfers, so the addresses there are polled one after the other.
     {
       name: 'wallets_on_solana',
       properties: ['address'],
@@ -152,14 +152,14 @@ export const WalletEntity = defineEntity({
   ],
 });
 
-/** A row of `wallets`, columns as they are stored. */
+/** A row of `wallets` with the column names of the database. */
 export type WalletRow = Selectable<Tables['wallets']>;
 
 /** A wallet that was read for use, with data from other tables that most uses need. */
 export interface FoundWallet extends WalletRow {
-  /** The digest of its policy's rules; null if it has no policy. */
+  /** The digest of the rules of the wallet's policy; null if the wallet has no policy. */
   readonly policy_rules_digest: string | null;
-  /** Whether an automation is attached to it; SQLite stores 0 and 1. */
+  /** Whether an automation is attached to the wallet. SQLite returns 0 or 1. */
   readonly has_automations: SqlBool;
 }
 
