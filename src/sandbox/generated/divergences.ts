@@ -152,7 +152,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "requireAllowlisted"
    },
    {
-    "text": "the wire prefix with a top-level domain, because branded clients expect that.",
+    "text": "it is the wire prefix with a top-level domain, because branded clients expect that.",
     "path": "src/domain/wallets/tokens/access-tokens.ts",
     "symbol": "tokenIssuer"
    },
@@ -193,7 +193,7 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "the wire prefix with a top-level domain, because branded clients expect that.",
+    "text": "it is the wire prefix with a top-level domain, because branded clients expect that.",
     "path": "src/domain/wallets/tokens/access-tokens.ts",
     "symbol": "tokenIssuer"
    },
@@ -203,7 +203,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "LIFETIME_MS"
    },
    {
-    "text": "for a key with a voucher, the key ends this long before the voucher. Otherwise the key store could refuse a request that was accepted just before and had to wait.",
+    "text": "a key with a voucher ends this long before the voucher. With equal ends, the key store could refuse a request that was accepted just before and had to wait.",
     "path": "src/domain/wallets/user-keys/user-key.ts",
     "symbol": "VOUCHER_MARGIN_MS"
    },
@@ -229,7 +229,7 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "the wire prefix with a top-level domain, because branded clients expect that.",
+    "text": "it is the wire prefix with a top-level domain, because branded clients expect that.",
     "path": "src/domain/wallets/tokens/access-tokens.ts",
     "symbol": "tokenIssuer"
    },
@@ -239,7 +239,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "LIFETIME_MS"
    },
    {
-    "text": "for a key with a voucher, the key ends this long before the voucher. Otherwise the key store could refuse a request that was accepted just before and had to wait.",
+    "text": "a key with a voucher ends this long before the voucher. With equal ends, the key store could refuse a request that was accepted just before and had to wait.",
     "path": "src/domain/wallets/user-keys/user-key.ts",
     "symbol": "VOUCHER_MARGIN_MS"
    },
@@ -260,7 +260,7 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "the wire prefix with a top-level domain, because branded clients expect that.",
+    "text": "it is the wire prefix with a top-level domain, because branded clients expect that.",
     "path": "src/domain/wallets/tokens/access-tokens.ts",
     "symbol": "tokenIssuer"
    },
@@ -270,7 +270,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "LIFETIME_MS"
    },
    {
-    "text": "for a key with a voucher, the key ends this long before the voucher. Otherwise the key store could refuse a request that was accepted just before and had to wait.",
+    "text": "a key with a voucher ends this long before the voucher. With equal ends, the key store could refuse a request that was accepted just before and had to wait.",
     "path": "src/domain/wallets/user-keys/user-key.ts",
     "symbol": "VOUCHER_MARGIN_MS"
    },
@@ -395,7 +395,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "broadcastTransaction"
    },
    {
-    "text": "how often a chain is polled for a transaction: frequently at first, then with growing intervals.",
+    "text": "a chain is polled for a transaction after a tenth of the transaction's age, at least after a second and at most after a minute.",
     "path": "src/domain/money/transactions/follow-transaction.ts",
     "symbol": "FIRST_CHECK_MS"
    },
@@ -420,7 +420,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "broadcastTransaction"
    },
    {
-    "text": "how often a chain is polled for a transaction: frequently at first, then with growing intervals.",
+    "text": "a chain is polled for a transaction after a tenth of the transaction's age, at least after a second and at most after a minute.",
     "path": "src/domain/money/transactions/follow-transaction.ts",
     "symbol": "FIRST_CHECK_MS"
    },
@@ -531,7 +531,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "MAX_ATTACHED"
    },
    {
-    "text": "a token without a name in the contract is identified by its address. Its contract may state a symbol, but anyone can deploy a contract with the symbol USDC.",
+    "text": "such a token is identified by its address. Its smart contract may state a symbol, but anyone can deploy a smart contract with the symbol USDC.",
     "path": "src/domain/access/chains/chains.ts",
     "symbol": "findToken"
    },
@@ -551,7 +551,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "depositChains"
    },
    {
-    "text": "only assets with a name in the contract count, because only these are exchanged between chains.",
+    "text": "only assets with a name in the API count, because only these are exchanged between chains.",
     "path": "src/domain/money/crypto-deposits/deposit-chains.ts",
     "symbol": "assetOfText"
    },
@@ -644,12 +644,12 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "broadcastTransaction"
    },
    {
-    "text": "one minute is the default of the network's own libraries.",
+    "text": "a transaction without an expiration is valid for one minute, the default of the network's own libraries.",
     "path": "src/domain/money/sending/plan-tron.ts",
     "symbol": "LIFETIME_MS"
    },
    {
-    "text": "how often a chain is polled for a transaction: frequently at first, then with growing intervals.",
+    "text": "a chain is polled for a transaction after a tenth of the transaction's age, at least after a second and at most after a minute.",
     "path": "src/domain/money/transactions/follow-transaction.ts",
     "symbol": "FIRST_CHECK_MS"
    },
@@ -718,7 +718,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "providerCurrencies"
    },
    {
-    "text": "names and addresses are not part of it. To change them, remove the account and register it again.",
+    "text": "names and addresses are not part of it. To change them, a client removes the account and registers it again.",
     "path": "src/domain/money/fiat-accounts/check-account.ts",
     "symbol": "identityOf"
    },
@@ -760,7 +760,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "MAX_RULES"
    },
    {
-    "text": "the maximum length of a policy's rules as JSON is the length of one request. Rules that are added one by one share this limit, because policies are cached in compiled form.",
+    "text": "the maximum length of a policy's rules as JSON is the maximum length of one request. Rules that are added one by one share this limit, because policies are cached in compiled form.",
     "path": "src/domain/access/policies/policy.ts",
     "symbol": "MAX_RULES_LENGTH"
    },
@@ -831,7 +831,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "providerCurrencies"
    },
    {
-    "text": "names and addresses are not part of it. To change them, remove the account and register it again.",
+    "text": "names and addresses are not part of it. To change them, a client removes the account and registers it again.",
     "path": "src/domain/money/fiat-accounts/check-account.ts",
     "symbol": "identityOf"
    },
@@ -959,7 +959,7 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "the number is limited, because every event is stored once per subscribed endpoint.",
+    "text": "the number of endpoints is limited, because every event is stored once per subscribed endpoint.",
     "path": "src/domain/access/webhooks/webhook-endpoint.ts",
     "symbol": "MAX_ENDPOINTS"
    }
@@ -1013,7 +1013,7 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "refused, because deleting the policy would leave wallets without it.",
+    "text": "a policy in use is not deleted, because its wallets would then have no policy.",
     "path": "src/domain/access/policies/policy.ts",
     "symbol": "deletePolicy"
    }
@@ -1083,7 +1083,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "broadcastTransaction"
    },
    {
-    "text": "how often a chain is polled for a transaction: frequently at first, then with growing intervals.",
+    "text": "a chain is polled for a transaction after a tenth of the transaction's age, at least after a second and at most after a minute.",
     "path": "src/domain/money/transactions/follow-transaction.ts",
     "symbol": "FIRST_CHECK_MS"
    },
@@ -1129,7 +1129,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "exchangeToken"
    },
    {
-    "text": "the wire prefix with a top-level domain, because branded clients expect that.",
+    "text": "it is the wire prefix with a top-level domain, because branded clients expect that.",
     "path": "src/domain/wallets/tokens/access-tokens.ts",
     "symbol": "tokenIssuer"
    }
@@ -1147,7 +1147,7 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
-    "text": "a token without a name in the contract is identified by its address. Its contract may state a symbol, but anyone can deploy a contract with the symbol USDC.",
+    "text": "such a token is identified by its address. Its smart contract may state a symbol, but anyone can deploy a smart contract with the symbol USDC.",
     "path": "src/domain/access/chains/chains.ts",
     "symbol": "findToken"
    },
@@ -1157,7 +1157,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "broadcastTransaction"
    },
    {
-    "text": "one minute is the default of the network's own libraries.",
+    "text": "a transaction without an expiration is valid for one minute, the default of the network's own libraries.",
     "path": "src/domain/money/sending/plan-tron.ts",
     "symbol": "LIFETIME_MS"
    },
@@ -1167,7 +1167,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "offerSwap"
    },
    {
-    "text": "how often a chain is polled for a transaction: frequently at first, then with growing intervals.",
+    "text": "a chain is polled for a transaction after a tenth of the transaction's age, at least after a second and at most after a minute.",
     "path": "src/domain/money/transactions/follow-transaction.ts",
     "symbol": "FIRST_CHECK_MS"
    },
@@ -1601,7 +1601,7 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
-    "text": "a token without a name in the contract is identified by its address. Its contract may state a symbol, but anyone can deploy a contract with the symbol USDC.",
+    "text": "such a token is identified by its address. Its smart contract may state a symbol, but anyone can deploy a smart contract with the symbol USDC.",
     "path": "src/domain/access/chains/chains.ts",
     "symbol": "findToken"
    },
@@ -1624,12 +1624,12 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
-    "text": "a token without a name in the contract is identified by its address. Its contract may state a symbol, but anyone can deploy a contract with the symbol USDC.",
+    "text": "such a token is identified by its address. Its smart contract may state a symbol, but anyone can deploy a smart contract with the symbol USDC.",
     "path": "src/domain/access/chains/chains.ts",
     "symbol": "findToken"
    },
    {
-    "text": "a transaction that is not a plain transfer of one asset shows the native asset that it sends, possibly zero. Its recipient is the contract that it calls, or the wallet itself if it makes several calls or none.",
+    "text": "a transaction that is not a plain transfer of one asset shows the native asset that it sends, possibly zero. Its recipient is the smart contract that it calls, or the wallet itself if it makes several calls or none.",
     "path": "src/domain/money/transactions/wallet-transactions.ts",
     "symbol": "movedBy"
    },
@@ -1989,12 +1989,12 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
-    "text": "a token without a name in the contract is identified by its address. Its contract may state a symbol, but anyone can deploy a contract with the symbol USDC.",
+    "text": "such a token is identified by its address. Its smart contract may state a symbol, but anyone can deploy a smart contract with the symbol USDC.",
     "path": "src/domain/access/chains/chains.ts",
     "symbol": "findToken"
    },
    {
-    "text": "only assets with a name in the contract count, because only these are exchanged between chains.",
+    "text": "only assets with a name in the API count, because only these are exchanged between chains.",
     "path": "src/domain/money/crypto-deposits/deposit-chains.ts",
     "symbol": "assetOfText"
    },
@@ -2031,12 +2031,12 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
-    "text": "a token without a name in the contract is identified by its address. Its contract may state a symbol, but anyone can deploy a contract with the symbol USDC.",
+    "text": "such a token is identified by its address. Its smart contract may state a symbol, but anyone can deploy a smart contract with the symbol USDC.",
     "path": "src/domain/access/chains/chains.ts",
     "symbol": "findToken"
    },
    {
-    "text": "one minute is the default of the network's own libraries.",
+    "text": "a transaction without an expiration is valid for one minute, the default of the network's own libraries.",
     "path": "src/domain/money/sending/plan-tron.ts",
     "symbol": "LIFETIME_MS"
    },
@@ -2087,7 +2087,7 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
-    "text": "one minute is the default of the network's own libraries.",
+    "text": "a transaction without an expiration is valid for one minute, the default of the network's own libraries.",
     "path": "src/domain/money/sending/plan-tron.ts",
     "symbol": "LIFETIME_MS"
    },
@@ -2215,7 +2215,7 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "the replay of a finished delivery ignores the order of its resource: it does not wait, and no delivery waits for it.",
+    "text": "the replay of a finished delivery ignores the order of its resource: it does not wait for other deliveries, and no delivery waits for it.",
     "path": "src/domain/access/webhooks/webhook-deliveries.ts",
     "symbol": "replayWebhookDelivery"
    }
@@ -2242,7 +2242,7 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "the number is limited, because every valid secret adds a signature to each request.",
+    "text": "the number of valid secrets is limited, because each adds a signature to every request.",
     "path": "src/domain/access/webhooks/webhook-endpoint.ts",
     "symbol": "MAX_SECRETS"
    },
@@ -2299,7 +2299,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "MAX_MATCHES"
    },
    {
-    "text": "a term matches a user whose id, address, number or name equals the term. If no user matches so, the term matches a user whose id, address, number or name starts with the term. Letter case is ignored.",
+    "text": "a term matches a user whose id, address, number or name equals the term. If there is no such user, it matches a user whose id, address, number or name starts with the term. Letter case is ignored.",
     "path": "src/domain/wallets/users/find-users.ts",
     "symbol": "searchUsers"
    }
@@ -2369,7 +2369,7 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
-    "text": "a token without a name in the contract is identified by its address. Its contract may state a symbol, but anyone can deploy a contract with the symbol USDC.",
+    "text": "such a token is identified by its address. Its smart contract may state a symbol, but anyone can deploy a smart contract with the symbol USDC.",
     "path": "src/domain/access/chains/chains.ts",
     "symbol": "findToken"
    },
@@ -2379,12 +2379,12 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "broadcastTransaction"
    },
    {
-    "text": "one minute is the default of the network's own libraries.",
+    "text": "a transaction without an expiration is valid for one minute, the default of the network's own libraries.",
     "path": "src/domain/money/sending/plan-tron.ts",
     "symbol": "LIFETIME_MS"
    },
    {
-    "text": "how often a chain is polled for a transaction: frequently at first, then with growing intervals.",
+    "text": "a chain is polled for a transaction after a tenth of the transaction's age, at least after a second and at most after a minute.",
     "path": "src/domain/money/transactions/follow-transaction.ts",
     "symbol": "FIRST_CHECK_MS"
    },
@@ -2592,7 +2592,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "MAX_RULES"
    },
    {
-    "text": "the maximum length of a policy's rules as JSON is the length of one request. Rules that are added one by one share this limit, because policies are cached in compiled form.",
+    "text": "the maximum length of a policy's rules as JSON is the maximum length of one request. Rules that are added one by one share this limit, because policies are cached in compiled form.",
     "path": "src/domain/access/policies/policy.ts",
     "symbol": "MAX_RULES_LENGTH"
    },
@@ -2741,7 +2741,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "planBatch"
    },
    {
-    "text": "one minute is the default of the network's own libraries.",
+    "text": "a transaction without an expiration is valid for one minute, the default of the network's own libraries.",
     "path": "src/domain/money/sending/plan-tron.ts",
     "symbol": "LIFETIME_MS"
    },
@@ -2776,7 +2776,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "makeInvoice"
    },
    {
-    "text": "how often a chain is polled for a transaction: frequently at first, then with growing intervals.",
+    "text": "a chain is polled for a transaction after a tenth of the transaction's age, at least after a second and at most after a minute.",
     "path": "src/domain/money/transactions/follow-transaction.ts",
     "symbol": "FIRST_CHECK_MS"
    },
@@ -2786,7 +2786,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "followers"
    },
    {
-    "text": "the asset for sponsoring is agreed between the app and the paymaster, so the option has no effect here.",
+    "text": "the app and the paymaster agree on the asset for sponsoring, so the option has no effect here.",
     "path": "src/domain/requests/wallet-rpc/plan-rpc.ts",
     "symbol": "requireOptionsFit"
    },
@@ -2836,7 +2836,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "broadcastTransaction"
    },
    {
-    "text": "how often a chain is polled for a transaction: frequently at first, then with growing intervals.",
+    "text": "a chain is polled for a transaction after a tenth of the transaction's age, at least after a second and at most after a minute.",
     "path": "src/domain/money/transactions/follow-transaction.ts",
     "symbol": "FIRST_CHECK_MS"
    },
@@ -2887,7 +2887,7 @@ export const sharedDecisions: readonly SandboxDecision[] = [
   "symbol": "defaults"
  },
  {
-  "text": "`all` and `exclude` cover the native asset and the tokens that have a name in the contract. Anyone can deploy a token whose transfer burns gas, and send it to a wallet. Only `include` covers tokens without a name.",
+  "text": "`all` and `exclude` cover the native asset and the tokens that have a name in the API. Anyone can deploy a token whose transfer burns gas, and send it to a wallet. Only `include` covers tokens without a name.",
   "path": "src/domain/access/automations/automation.ts",
   "symbol": "matchesFilter"
  },
@@ -2897,7 +2897,7 @@ export const sharedDecisions: readonly SandboxDecision[] = [
   "symbol": "keyQuorumView"
  },
  {
-  "text": "the specification gives no limit. Each request that needs authorization reads the keys of every member. One key quorum can have 95 members and 5 nested key quorums of 100 members each. Key quorums that grow later are not counted again.",
+  "text": "the specification gives no limit. Each request that needs authorization reads the keys of every member. One key quorum can have 95 members and 5 nested key quorums of 100 members each. A key quorum that grows later is not checked again.",
   "path": "src/domain/access/key-quorums/key-quorum.ts",
   "symbol": "MAX_MEMBERS"
  },
@@ -2912,7 +2912,7 @@ export const sharedDecisions: readonly SandboxDecision[] = [
   "symbol": "refusalCode"
  },
  {
-  "text": "the maximum number of conditions in a trace of every unit. Beyond it, the trace shows only the unit that decides, because making the full trace takes longer than the decision.",
+  "text": "the maximum number of conditions for which a trace shows every unit of the action. Beyond it, the trace shows only the unit that decides, because the full trace takes longer than the decision.",
   "path": "src/domain/access/policies/enforce-policies.ts",
   "symbol": "MAX_TRACED_CONDITIONS"
  },
@@ -2927,7 +2927,7 @@ export const sharedDecisions: readonly SandboxDecision[] = [
   "symbol": "SOONEST_MS"
  },
  {
-  "text": "the provider's environment if a request names none. It is the same in all fiat operations.",
+  "text": "the environment of the provider if a request names none. It is the same in all fiat operations.",
   "path": "src/domain/money/fiat-customers/find-customer.ts",
   "symbol": "DEFAULT_ENVIRONMENT"
  },
@@ -2952,7 +2952,7 @@ export const sharedDecisions: readonly SandboxDecision[] = [
   "symbol": "UNKNOWN_GAS"
  },
  {
-  "text": "added to the estimate for changes that happen until the block without any transaction. For example, a pool may begin to store its price history, or a vault may add its interest.",
+  "text": "gas that is added to the estimate for changes that happen until the block without any transaction. For example, a pool may begin to store its price history, or a vault may add its interest.",
   "path": "src/domain/money/sending/plan-calls.ts",
   "symbol": "LATER_GAS"
  },
@@ -2962,7 +2962,7 @@ export const sharedDecisions: readonly SandboxDecision[] = [
   "symbol": "takesBatches"
  },
  {
-  "text": "policies have no condition on the fee, because the contract lists the fields of `ethereum_transaction`. The explanation of a policy decision shows the fee as `fee` of the decoded action.",
+  "text": "policies have no condition on the fee, because the API document lists the fields of `ethereum_transaction`. The explanation of a policy decision shows the fee as `fee` of the decoded action.",
   "path": "src/domain/money/sending/plan-ethereum.ts",
   "symbol": null
  },
@@ -3037,7 +3037,7 @@ export const sharedDecisions: readonly SandboxDecision[] = [
   "symbol": "WalletUse.request"
  },
  {
-  "text": "larger bodies are not stored, and longer traces are shortened, so that a few requests cannot fill the table or a response. Counted in characters.",
+  "text": "longer bodies are not stored, and longer traces are shortened, so that a few requests cannot fill the table or a response. Counted in characters.",
   "path": "src/domain/wallets/wallet-uses/use-wallet.ts",
   "symbol": "MAX_KEPT"
  },

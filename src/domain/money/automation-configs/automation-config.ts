@@ -29,7 +29,7 @@ import { requireOwner } from '../../access/owners/require-owner.ts';
 import { type EarnVault, findNamedVault } from '../earn/earn-vault.ts';
 
 /**
- * The configuration as it is stored and shown. Every asset has its address and CAIP-2 id.
+ * Returns the configuration in the form that is stored and shown. Every asset has its address and CAIP-2 id.
  *
  * @throws ApiError invalid_data naming the field.
  */
@@ -52,8 +52,8 @@ async function resolveConfig(
 }
 
 /**
- * Requires that the filter contains only the asset of the vault. A vault accepts one asset, so deposits of other
- * assets could only fail.
+ * Requires that the filter contains only the asset of the vault. A vault accepts one asset, so deposits of other assets
+ * could only fail.
  */
 function requireAssetOf({ assetAddress, caip2 }: EarnVault, filter: AutomationAssetFilter): void {
   const accepted = { asset_address: assetAddress, caip2 };
@@ -111,8 +111,8 @@ const MAX_AUTOMATIONS = 100;
 /**
  * Creates an enabled automation. It has no effect until it is attached to a wallet.
  *
- * @throws ApiError invalid_data for an owner, chain, asset or vault that does not exist, and for a trigger with
- * another asset than the vault's; invalid_request when the app already has the maximum number of automations.
+ * @throws ApiError invalid_data for an owner, chain, asset or vault that does not exist, and for a trigger with another
+ * asset than the vault's; invalid_request when the app already has the maximum number of automations.
  */
 export async function createAutomation(
   context: OperationContext,
@@ -133,7 +133,7 @@ export async function createAutomation(
   return automation;
 }
 
-/** Serializes concurrent creations in one app, so that the limit holds. */
+/** Locks the app's automations against concurrent creations, and refuses an automation beyond the limit. */
 async function requireBelowLimit(context: OperationContext): Promise<void> {
   await lockName(context.em, 'automations', `automations:${context.app.id}`);
   const count = await context.em.count(AutomationEntity, { appId: context.app.id, isManaged: 0 });
@@ -172,7 +172,7 @@ export async function updateAutomation(
 }
 
 /**
- * Deletes an automation and detaches it from every wallet. Its executions stay.
+ * Deletes an automation and detaches it from every wallet. Its executions stay. Requires the owner's authorization.
  *
  * @throws ApiError not_found, and what `requireOwner` throws.
  */

@@ -7,9 +7,9 @@ import type { Tables } from '../../tables.ts';
 
 // KYSELY: a correlated subquery finds the first open execution of each asset.
 
-/** How long a claim on an execution lasts. */
+/** How long a claim of an execution lasts. */
 const LEASE_MS = 60_000;
-/** CHOICE: how long an execution is retried while a chain or service is unreachable. */
+/** CHOICE: an execution is retried for this time while a chain or service is unreachable. */
 const RETRY_MS = 600_000;
 
 const dueOf = (database: Kysely<Tables>, { nowMs, limit }: { nowMs: number; limit: number }) =>
@@ -52,7 +52,7 @@ const selectDue = prepareQuery(dueOf);
  * INVARIANT: for each wallet, chain and asset, only the oldest open execution is claimed. A later execution would sweep
  * the same money while the transactions of the first one are pending.
  *
- * @param busy chains whose executions are left out.
+ * @param busy CAIP-2 ids of chains whose executions are left out.
  */
 export async function claimDueExecutions(
   em: SqlEntityManager,
@@ -89,7 +89,7 @@ export async function releaseExecutionsOf(em: SqlEntityManager, dead: Claimant):
   );
 }
 
-/** The next state of an execution. */
+/** The next state of an execution, with the data that it brings. */
 type ExecutionChange =
   | { readonly status: 'submitted'; readonly actionId: string; readonly gasCost: string | null }
   | { readonly status: 'failed'; readonly reason: string }
@@ -121,8 +121,8 @@ export async function moveExecution(
 }
 
 /**
- * The execution that swept a deposit together with an earlier deposit: the last one whose transaction is not in a
- * block before this deposit.
+ * Finds the execution that swept a deposit together with an earlier deposit: the last execution whose transaction is
+ * not in a block before this deposit. Returns null if there is none.
  */
 export async function findSweep(
   em: SqlEntityManager,
@@ -155,7 +155,7 @@ export async function putOffExecution(em: SqlEntityManager, id: string, untilMs:
   await em.nativeUpdate(ExecutionEntity, { id, status: 'pending' }, { nextRunAtMs: untilMs });
 }
 
-/** Removes an execution that the wallet triggered by a transfer to itself. */
+/** Deletes an execution that turned out to be triggered by the wallet's own transfer. */
 export async function dropExecution(em: SqlEntityManager, id: string): Promise<void> {
   await em.nativeDelete(ExecutionEntity, { id, status: 'pending' });
 }

@@ -30,17 +30,20 @@ import type { WalletRow } from '../../wallets/wallets/wallet.entity.ts';
 export interface Holding {
   /** Undefined if the chain cannot be reached. */
   readonly rawBalance: bigint | undefined;
-  /** The newest transfer, if it is a deposit to the wallet and the chain lists transfers by address. */
+  /**
+   * The newest transfer, if it is a deposit to the wallet. Undefined also if the chain does not list transfers by
+   * address.
+   */
   readonly newest: ChainTransfer | undefined;
 }
 
-/** How many of the newest transfers of an address are searched for a deposit. */
+/** The number of the newest transfers of an address among which a deposit is searched. */
 const SEARCHED = 50;
 
 interface Subject {
   readonly wallet: WalletRow;
   readonly chain: KnownChain;
-  /** The CAIP-2 id in the notation of the request's schema. */
+  /** The CAIP-2 id in the notation of the API, which differs for Tron. */
   readonly caip2: string;
   readonly assetAddress: string;
 }
@@ -142,7 +145,7 @@ async function startUnlessPresent(
   };
 }
 
-/** The open execution for the asset, or the execution that handled the newest deposit. */
+/** Returns the open execution for the asset, or the execution that handled the newest deposit. */
 async function existingExecution(
   { em }: OperationContext,
   {
@@ -212,7 +215,7 @@ async function walletOf(
   }
 }
 
-// The contract has names for Tron's networks. The chains are identified by the id of their genesis block.
+// The API has names for Tron's networks, but our ids of these chains contain the id of the genesis block.
 const tronNetworks: Readonly<Record<string, string>> = {
   'tron:mainnet': 'tron:0x2b6653dc',
   'tron:nile': 'tron:0xcd8690dc',

@@ -76,7 +76,7 @@ export async function runExecution(context: RunContext, execution: StoredExecuti
   }
 }
 
-/** Error codes of refusals that may be temporary. */
+/** The codes of refusals after which the execution is tried again, because they may be temporary. */
 const passing: ReadonlySet<string> = new Set([
   'unavailable',
   'transaction_broadcast_failure',
@@ -149,7 +149,7 @@ async function submitIn(
     pass.hasCommitted();
   } catch (error) {
     if (pass.isUnanswered()) throw error;
-    // Stores records that must survive the rollback, such as the trace of a denial.
+    // Store records that must survive the rollback, such as the trace of a denial.
     await inUnit(async (em, notes) => {
       for (const work of refusalWorks) await work(em, notes);
     });
@@ -163,7 +163,7 @@ async function submitIn(
   }
 }
 
-/** Whether another execution is sweeping the same asset. Call it with the wallet locked. */
+/** Returns whether another execution is sweeping the same asset. Call it with the wallet locked. */
 async function isSweeping(
   em: SqlEntityManager,
   { walletId, caip2, assetAddress }: StoredExecution,
@@ -200,7 +200,7 @@ async function submitted(
 }
 
 /**
- * The wallet, if the owner who agreed still owns it and only this server can use its key.
+ * Locks and returns the wallet, if the owner who gave the consent still owns it and only this server can use its key.
  *
  * @throws ApiError invalid_state
  */
@@ -230,6 +230,8 @@ async function requireConsent(
 }
 
 /**
+ * Requires that the owner could still sign.
+ *
  * CHOICE: a frozen user cannot sign. A consent that the user gave in advance does not count either, unless the other
  * members of the owner reach the threshold without the user. The deposit then stays in the wallet.
  *
@@ -259,7 +261,7 @@ function usersOf({ users, quorums }: Quorum): string[] {
   return [...users.map(({ userId }) => userId), ...quorums.flatMap(usersOf)];
 }
 
-/** The key quorum with a key for each of these users, and no keys for other users. */
+/** Returns the key quorum with a key for each of these users, and no keys for other users. */
 function withUsers(quorum: Quorum, able: ReadonlySet<string>): Quorum {
   return {
     ...quorum,
@@ -271,7 +273,11 @@ function withUsers(quorum: Quorum, able: ReadonlySet<string>): Quorum {
   };
 }
 
-/** @throws ApiError invalid_state if the wallet that receives the deposit was archived or has a new owner. */
+/**
+ * Requires that the wallet that receives the deposit still exists, is not archived and has the same owner.
+ *
+ * @throws ApiError invalid_state
+ */
 async function requireDestination(
   em: SqlEntityManager,
   walletId: string,
@@ -296,7 +302,7 @@ function planContext({ services, em }: RunContext, execution: StoredExecution): 
   };
 }
 
-/** The proof of a request for which the owner agreed in advance, by attaching the automation. */
+/** Returns the proof of a request to which the owner consented in advance, by attaching the automation. */
 function standingProof({ agreedById }: StoredExecution): RequestProof {
   return {
     signatures: [],

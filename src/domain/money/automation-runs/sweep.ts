@@ -27,13 +27,13 @@ import type { WalletActionRow } from '../wallet-actions/wallet-action.entity.ts'
 
 // KYSELY: joins executions, steps and transactions.
 
-/** CHOICE: the share of the proceeds that an automation may pay for gas, unless the operator sets another. */
+/** CHOICE: an automation may pay this share of the proceeds for gas, unless the operator sets another share. */
 const USUAL_SHARE = 0.5;
 const DAY_MS = 24 * 60 * 60_000;
-/** The number of units in a share of 1; shares are counted with six decimal places. */
+/** The number of units in a share of 1. Shares are counted with six decimal places. */
 const SHARE_UNITS = 1_000_000n;
 
-/** The cost and the proceeds of an execution. */
+/** The cost of an execution and its proceeds. */
 interface Spending {
   readonly caip2: string;
   /** The maximum cost of the gas in base units of the native asset, even if the gas is sponsored. */
@@ -43,12 +43,12 @@ interface Spending {
 }
 
 /**
- * Why an execution is not worth its gas. Undefined if it is worth it, or if the value of its proceeds is unknown.
- * Anyone can send a token whose approval burns gas, so an automation never spends more than it brings. Call it
- * outside any database transaction.
+ * Returns the reason why an execution is not worth its gas. Returns undefined if it is worth it, or if the value of its
+ * proceeds is unknown. Anyone can send a token whose approval burns gas, so an automation never spends more than it
+ * brings. Call it outside any database transaction.
  *
- * CHOICE: there are two limits on gas. An execution may spend the share `CUSTOS_AUTOMATION_FEE_SHARE` of its
- * proceeds. All automations of a wallet together may spend per chain and day as much as one transaction may
+ * CHOICE: there are two limits on gas. An execution may spend the share `CUSTOS_AUTOMATION_FEE_SHARE` of its proceeds.
+ * All automations of a wallet together may spend per chain and day as much as one transaction may
  * (`CUSTOS_FEE_CEILINGS`). If neither a price nor a router gives the value of the proceeds, only the second limit
  * applies.
  */
@@ -68,7 +68,8 @@ export async function shareRefusal(
 }
 
 /**
- * Why an execution exceeds the daily gas limit of the wallet's automations; undefined if it does not.
+ * Returns the reason why an execution exceeds the daily gas limit of the wallet's automations; undefined if it does
+ * not.
  *
  * INVARIANT: call it with the wallet locked, in the transaction that submits the execution, because executions for
  * other assets run at the same time.
@@ -86,7 +87,9 @@ export async function budgetRefusal(
   return `the automations of the wallet have spent ${spent} on gas within a day, and ${cost} more would exceed ${budget}`;
 }
 
-/** The value of the proceeds in base units of the native asset that pays the gas. Undefined if it is unknown. */
+/**
+ * Returns the value of the proceeds in base units of the native asset that pays the gas; undefined if it is unknown.
+ */
 async function worthInNative(
   context: PlanContext,
   address: string,
@@ -122,8 +125,8 @@ function nativeOf(chain: KnownChain): KnownAsset | undefined {
 }
 
 /**
- * The gas that the automations of a wallet have paid or may pay. An action in progress counts with its whole planned
- * cost, because its later transactions may not exist yet.
+ * Returns the gas that the automations of a wallet have paid or may pay within a day. An action in progress counts with
+ * its whole planned cost, because its later transactions may not exist yet.
  */
 async function spentToday(
   em: SqlEntityManager,
@@ -164,10 +167,13 @@ function mostOf(request: string | null): bigint {
   return BigInt(gas ?? 0) * BigInt(cap ?? price ?? 0);
 }
 
-/** CHOICE: the gas that stays in a wallet when its native asset is swept. It is enough for an approval and a swap. */
+/**
+ * CHOICE: gas for this many units stays in a wallet when its native asset is swept. It is enough for an approval and a
+ * swap.
+ */
 const RESERVED_GAS = 500_000n;
 /**
- * CHOICE: the lamports that stay in a Solana wallet: the fee of a transaction and the rent of the accounts that it
+ * CHOICE: these lamports stay in a Solana wallet: the fee of a transaction and the rent of the accounts that it
  * creates.
  */
 const RESERVED_LAMPORTS = 5_000_000n;
@@ -181,10 +187,11 @@ export interface Sweep {
 }
 
 /**
- * Prepares the sweep of a wallet's whole balance of the deposited asset. If it is the native asset, an amount for gas
- * stays in the wallet, unless the chain's paymaster pays. Undefined if there is nothing to sweep.
+ * Plans the sweep of a wallet's whole balance of the deposited asset. If it is the native asset, an amount for gas
+ * stays in the wallet, unless the chain's paymaster pays. Returns undefined if there is nothing to sweep.
  *
- * @throws ApiError not_supported; the chain's error when the chain cannot be reached.
+ * @throws ApiError not_supported and what the planned operation throws; the port's error when the chain cannot be
+ * reached.
  */
 export async function planSweep(
   context: PlanContext,

@@ -19,7 +19,7 @@ import { askProvider, findProvider, getCustomer, getEmail } from '../fiat-custom
 import { type AskedCustomer, askForLinks, storeCustomer } from '../fiat-customers/verify-customer.ts';
 import { CardCustomerEntity, type StoredCardCustomer } from './card.entity.ts';
 
-/** All facts that determine the status of a customer. */
+/** The facts from which the status of a customer is derived. */
 interface CustomerFacts {
   readonly accepted: Pick<StoredCardCustomer, 'disclosureAcceptedAtMs' | 'acceptedAgreements'>;
   readonly program: CardProgram;
@@ -31,7 +31,7 @@ interface CustomerFacts {
 }
 
 /**
- * The status of a user's application, with the data for the next step.
+ * Derives the status of a user's application, with the data for the next step.
  *
  * CHOICE: the user's own consents come first, then the provider's terms, then the verification. A rejection or
  * suspension is shown even if other steps are missing.
@@ -53,7 +53,9 @@ function customerStatus(facts: CustomerFacts): CardCustomer {
   return verifiedStatus(facts);
 }
 
-/** The status of a rejected or suspended customer, which the user cannot change; undefined for other customers. */
+/**
+ * Returns the status of a rejected or suspended customer, which the user cannot change; undefined for other customers.
+ */
 function refusedStatus({ snapshot, endorsement }: CustomerFacts): CardCustomer | undefined {
   if (snapshot.verification === 'rejected') {
     const reasons = snapshot.rejectionReasons ?? [];
@@ -81,7 +83,7 @@ function statusOf({ endorsements }: StoredSnapshot, name: string): string | unde
 }
 
 /**
- * The user whose access token the request carries.
+ * Returns the user whose access token the request carries.
  *
  * @throws ApiError missing_or_invalid_token if the request has only the app secret.
  */
@@ -91,7 +93,7 @@ export function requireCardUser({ proof }: Pick<OperationContext, 'proof'>): str
 }
 
 /**
- * The issuer of an environment.
+ * Finds the issuer of an environment.
  *
  * @throws ApiError not_supported if it is not configured.
  */
@@ -121,11 +123,11 @@ type AskContext = Pick<
   'app' | 'em' | 'fiatProviders' | 'cardIssuers' | 'proof' | 'log' | 'nowMs'
 >;
 
-/** The data that the issuer and the provider reported about a user before the request's transaction. */
+/** The reports of the issuer and the provider about a user, from before the request's transaction. */
 export interface LookedAtCustomer {
   readonly program: CardProgram;
   readonly endorsement: string;
-  /** Undefined before the customer is created. */
+  /** The customer at the provider; undefined before it is created. */
   readonly verified: Verified | undefined;
 }
 
@@ -136,7 +138,7 @@ interface Verified {
   readonly links: { readonly terms?: string | undefined; readonly verification?: string | undefined };
 }
 
-/** A customer that the provider opened, or already had. */
+/** A customer that the provider has opened, or already had. */
 export interface OpenedCustomer {
   readonly program: CardProgram;
   readonly endorsement: string;
@@ -144,7 +146,7 @@ export interface OpenedCustomer {
 }
 
 /**
- * Makes the provider open the user as a customer who applies for cards. Safe to repeat.
+ * Has the provider open the user as a customer who applies for cards. Safe to repeat.
  *
  * @throws ApiError missing_or_invalid_token, not_supported, unavailable; invalid_state for a user without an e-mail
  * address.
@@ -180,7 +182,7 @@ export async function createCardCustomer(
   planned: Planned<OpenedCustomer>,
 ): Promise<CardCustomer> {
   const { asked, ...rest } = unwrapPlan(planned);
-  // Locks the user against deletion.
+  // This locks the user against deletion.
   const { snapshot } = await storeCustomer(context, asked);
   const accepted = (await getAccepted(context, environment)) ?? (await insertCustomer(context, environment));
   return customerStatus({ ...rest, accepted, snapshot, links: asked.links });
@@ -249,7 +251,7 @@ async function lookAtVerification(
   return { known, snapshot, links };
 }
 
-/** The status of the user. The provider's response is stored in its own transaction. */
+/** Returns the status of the user. Stores the provider's response in its own transaction. */
 export async function getCardCustomer(
   context: OperationContext,
   environment: CardEnvironment,
@@ -298,7 +300,7 @@ export async function acceptCardTerms(
 }
 
 /**
- * The user as a verified customer who can get cards.
+ * Returns the user as a verified customer who can get cards.
  *
  * @throws ApiError invalid_state unless the status is `ready`.
  */
@@ -320,7 +322,7 @@ function latest({ known, snapshot, links }: Verified) {
   return { snapshot: snapshot === undefined ? known.snapshot : storedSnapshot(snapshot), links };
 }
 
-/** The terms that the user has accepted; undefined before the customer is created. */
+/** Returns the terms that the user has accepted; undefined before the customer is created. */
 export async function getAccepted(
   context: Pick<OperationContext, 'app' | 'em' | 'proof'>,
   environment: CardEnvironment,
@@ -331,7 +333,7 @@ export async function getAccepted(
 }
 
 /**
- * The configuration that a web page needs to use the issuer. It is public, so the app secret suffices.
+ * Reads the configuration that a web page needs to use the issuer. It is public, so the app secret suffices.
  *
  * @throws ApiError not_found for another app, not_supported, unavailable
  */

@@ -7,17 +7,15 @@ import { askIssuer, findIssuer } from './card-customer.ts';
 
 const MAX_PAGE = 100;
 
-/** A page of transactions with the cursor of the next page. */
 interface TransactionPage {
   readonly data: CardTransaction[];
   readonly next_cursor: string | null;
 }
 
 /**
- * One page of the transactions of a card, newest first, as the issuer reports them.
+ * Lists one page of the transactions of a card, newest first, as the issuer reports them.
  *
- * @throws ApiError missing_or_invalid_token, not_found, not_supported, unavailable; invalid_data for an unknown
- * cursor.
+ * @throws ApiError missing_or_invalid_token, not_found, not_supported, unavailable; invalid_data for an unknown cursor.
  */
 export async function listCardTransactions(
   context: PlanContext,
@@ -36,7 +34,11 @@ export async function listCardTransactions(
   return { data: page.payments.map(transactionView), next_cursor: page.nextCursor };
 }
 
-/** CHOICE: the issuer reports no disputes, so there are none. */
+/**
+ * Converts a payment to wire form.
+ *
+ * CHOICE: the issuer reports no disputes, so there are none.
+ */
 function transactionView(payment: CardPayment): CardTransaction {
   return {
     id: payment.id,
@@ -49,13 +51,13 @@ function transactionView(payment: CardPayment): CardTransaction {
   };
 }
 
-/** The amount that the wallet pays, in cents. A refund is negative. */
+/** Returns the amount that the wallet pays, in cents. A refund is negative. */
 function signedCents({ kind, cents }: CardPayment): bigint {
   return kind === 'refund' ? -cents : cents;
 }
 
 /**
- * A secret with which a web page can show the number of a card.
+ * Gets from the issuer a secret with which a web page can show the number of a card.
  *
  * @throws ApiError missing_or_invalid_token, not_found, invalid_state, not_supported, unavailable
  */
@@ -72,7 +74,7 @@ export async function makeEphemeralKey(
   throw new ApiError('invalid_state', answer.message);
 }
 
-/** The planned key. It is a secret and is never stored. */
+/** Returns the planned key. It is a secret and is never stored. */
 export function ephemeralKeyOf(planned: Planned<string>): string {
   return unwrapPlan(planned);
 }
@@ -81,11 +83,11 @@ export function ephemeralKeyOf(planned: Planned<string>): string {
 const MAX_LINES = 5_000;
 
 /**
- * The transactions of a card that were posted in a month, in order.
+ * Reads the transactions of a card that were posted in a month, in order.
  *
  * @param period `YYYY-MM`, a calendar month in UTC.
- * @throws ApiError missing_or_invalid_token, not_supported, unavailable; not_found, also for a month without a statement;
- * invalid_request for too many transactions.
+ * @throws ApiError missing_or_invalid_token, not_supported, unavailable; not_found, also for a month without a
+ * statement; invalid_request for more than 5,000 transactions.
  */
 export async function readStatement(
   context: PlanContext,
@@ -102,7 +104,7 @@ export async function readStatement(
   throw new ApiError('invalid_request', `expected at most ${MAX_LINES} transactions in a month`);
 }
 
-/** The start of a month and the start of the next month. */
+/** Returns the start of a month and the start of the next month, Unix ms. */
 function monthOf(period: string): { readonly fromMs: number; readonly beforeMs: number } {
   const [year, month] = period.split('-').map(Number) as [number, number];
   return { fromMs: startOf(year, month - 1), beforeMs: startOf(year, month) };
@@ -116,7 +118,7 @@ function startOf(year: number, monthIndex: number): number {
 const HEADER = ['Date', 'Transaction', 'Merchant', 'Type', 'Amount', 'Currency'];
 
 /**
- * A statement as CSV: the posted payments in order, and their total.
+ * Writes a statement as CSV: the posted payments in order, and their total.
  *
  * CHOICE: the format is CSV instead of PDF, so that programs can check the statement.
  *
@@ -143,15 +145,15 @@ function dayOf(ms: number): string {
   return new Date(ms).toISOString().slice(0, 10);
 }
 
-/** Cents as a decimal amount: `-1250` is `-12.50`. */
+/** Formats cents as a decimal amount: `-1250` is `-12.50`. */
 export function centsText(cents: bigint): string {
   const digits = String(cents < 0n ? -cents : cents).padStart(3, '0');
   return `${cents < 0n ? '-' : ''}${digits.slice(0, -2)}.${digits.slice(-2)}`;
 }
 
 /**
- * A CSV field, quoted where necessary. An apostrophe precedes text that a spreadsheet would run as a formula, because
- * merchants choose their own names.
+ * Returns a CSV field, quoted where necessary. An apostrophe precedes text that a spreadsheet would run as a formula,
+ * because merchants choose their own names.
  */
 function fieldOf(text: string): string {
   const isFormula = /^[=+\-@\t\r]/.test(text) && !/^-?\d+\.\d\d$/.test(text);

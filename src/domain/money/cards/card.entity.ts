@@ -11,7 +11,7 @@ export const CardCustomerEntity = defineEntity({
     environment: p.text(),
     /** When the user agreed to receive documents electronically. */
     disclosureAcceptedAtMs: p.bigint('number').strictNullable(),
-    /** JSON array: ids of the bank's agreements that the user accepted. */
+    /** JSON array with the ids of the bank's agreements that the user accepted. */
     acceptedAgreements: p.text(),
     /** When the user last accepted agreements. */
     agreementsAcceptedAtMs: p.bigint('number').strictNullable(),
@@ -41,17 +41,17 @@ export const CardEntity = defineEntity({
     issuerCardId: p.text(),
     /** `active`, `inactive` or `canceled`. */
     status: p.text(),
-    /** The `IssuedCard.revision` at which the issuer reported the status. */
+    /** The `IssuedCard.revision` with which the issuer reported the status. */
     revision: p.integer(),
     brand: p.text(),
     last4: p.text(),
     expMonth: p.integer(),
     expYear: p.integer(),
-    /** `lost` or `stolen`, if the user reported it. */
+    /** `lost` or `stolen` if the user reported it; null otherwise. */
     cancellationReason: p.text().strictNullable(),
     replacedById: p.text().strictNullable(),
     createdAtMs: p.bigint('number'),
-    /** When the issuer is next told about a change, Unix ms. Null while the issuer has the current state. */
+    /** When the status is next reported to the issuer, Unix ms. Null while the issuer has the current status. */
     nextCheckAtMs: p.bigint('number').strictNullable(),
   },
   indexes: [

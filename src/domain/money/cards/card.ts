@@ -37,8 +37,8 @@ type BalanceContext = Pick<PlanContext, 'app' | 'em' | 'chains' | 'log'>;
 type Spending = Pick<StoredCard, 'walletId' | 'caip2' | 'asset'>;
 
 /**
- * The balances of wallets in the assets that their cards spend, by `balanceKey`. Chains that did not respond are
- * missing.
+ * The balances of wallets in the assets that their cards spend, by `balanceKey`. Balances on chains that did not
+ * respond are missing.
  */
 export type CardBalances = ReadonlyMap<string, string>;
 
@@ -81,7 +81,7 @@ async function balanceOf(
 }
 
 /**
- * A card in wire form.
+ * Converts a card to wire form.
  *
  * CHOICE: it has no name. The name is part of the data submitted for verification, which is not stored.
  */
@@ -108,7 +108,7 @@ type FindContext = Pick<OperationContext, 'app' | 'em' | 'proof'>;
 const MAX_PAGE = 100;
 
 /**
- * A card of the user.
+ * Finds a card of the user.
  *
  * @throws ApiError missing_or_invalid_token, not_found
  */
@@ -121,7 +121,7 @@ export async function findCard(
   const where = { ...ownCards(context, environment), id: lookupKey(cardId) };
   const card = await context.em.findOne(CardEntity, where, {
     ...(isLocked ? lockForUpdate : {}),
-    // The card may have changed since the plan read it.
+    // Read the row again, because the card may have changed since the plan read it.
     refresh: true,
   });
   if (card === null) throw notFound('Card');
@@ -129,10 +129,10 @@ export async function findCard(
 }
 
 /**
- * One page of the user's cards, newest first.
+ * Lists one page of the user's cards, newest first.
  *
- * @param cursor the `nextCursor` of the previous page; `limit` is 1 to 100, 100 when left out.
- * @throws ApiError missing_or_invalid_token; invalid_data for a cursor of no card.
+ * @param cursor the `nextCursor` of the previous page; `limit` is 1 to 100, and 100 by default.
+ * @throws ApiError missing_or_invalid_token; invalid_data for a cursor that is no card of the app.
  */
 export async function listCards(
   context: FindContext,
@@ -157,12 +157,16 @@ function ownCards(context: FindContext, environment: CardEnvironment) {
   return { appId: context.app.id, userId: requireCardUser(context), environment };
 }
 
-/** @throws ApiError invalid_state for a canceled card. */
+/**
+ * Refuses to use a card that is canceled.
+ *
+ * @throws ApiError invalid_state
+ */
 export function requireUsable({ status }: StoredCard): void {
   if (status === 'canceled') throw new ApiError('invalid_state', 'the card is canceled');
 }
 
-/** A card of any app, for the sandbox's control plane. */
+/** Returns a card of any app, for the sandbox's control plane; undefined if there is none with this id. */
 export async function getCard(
   em: SqlEntityManager,
   cardId: string,
@@ -172,7 +176,7 @@ export async function getCard(
   return { environment: card.environment as CardEnvironment, issuerCardId: card.issuerCardId };
 }
 
-/** A card of any app by its id at the issuer, for the sandbox's control plane. */
+/** Returns a card of any app by its id at the issuer, for the sandbox's control plane; undefined if there is none. */
 export async function getCardOfIssuer(
   em: SqlEntityManager,
   issuerCardId: string,
@@ -207,7 +211,7 @@ export async function findOwnWallet(
 }
 
 /**
- * The asset of a new card. The issuer must serve it, and the wallet must be able to hold it.
+ * Returns the asset that a new card spends. The issuer must serve it, and the wallet must be able to hold it.
  *
  * @throws ApiError not_supported
  */
@@ -217,7 +221,7 @@ function requireCardAsset(
   { asset, chain_id: caip2 }: Pick<CreateCardRequest, 'asset' | 'chain_id'>,
 ): KnownAsset & { readonly tokenAddress: string } {
   const chain = chainOfCaip2(caip2);
-  // Only contracts on EVM chains support approved spenders.
+  // Only smart contracts on EVM chains support approved spenders.
   if (chain?.chainType !== 'ethereum') throw notSupported('/chain_id', `no cards spend on \`${caip2}\``);
   if (wallet.chain_type !== 'ethereum' || wallet.custody_provider !== null) {
     throw notSupported('/wallet_id', 'expected an `ethereum` wallet without a custodian');
@@ -237,7 +241,7 @@ function notSupported(pointer: string, message: string): ApiError {
 /** CHOICE: the maximum number of cards of a user in an environment, without canceled cards. */
 const MAX_CARDS = 10;
 
-/** A card that the issuer issued before the transaction of the request. */
+/** A card that the issuer issued before the transaction of the request, with what it was issued for. */
 export interface IssuedForRequest {
   readonly customer: LookedAtCustomer;
   readonly issued: IssuedCard;
@@ -245,7 +249,7 @@ export interface IssuedForRequest {
 }
 
 /**
- * Checks the request and makes the issuer issue the card.
+ * Checks the request and has the issuer issue the card.
  *
  * CHOICE: with the same idempotency key, a user gets the same card from the issuer. Without a key, each request gets
  * its own card.
@@ -274,7 +278,7 @@ export async function askForCard(context: PlanContext, body: CreateCardRequest):
 }
 
 /**
- * Stores the issued card. Repeats the checks, because things may have changed since.
+ * Stores the issued card. Repeats the checks, because their results may have changed since.
  *
  * @throws ApiError what `askForCard` throws.
  */

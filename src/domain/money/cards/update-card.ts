@@ -40,7 +40,7 @@ export interface ReplacedCard extends ChangedCard {
 }
 
 /**
- * Makes the issuer change a card. Safe to repeat.
+ * Has the issuer change a card. Safe to repeat.
  *
  * @throws ApiError missing_or_invalid_token, not_found, invalid_data, invalid_state, not_supported, unavailable
  */
@@ -92,13 +92,13 @@ export async function updateCard(
   const card = await findCard(context, cardId, body.environment, { isLocked: true });
   if (body.cancellation_reason !== undefined) card.cancellationReason ??= body.cancellation_reason;
   storeReport(card, reported);
-  // The issuer may have received this change after it was told that the user is frozen. Report the freeze again.
+  // The issuer may have received this change after the report that the user is frozen. Report the freeze again.
   if (isFrozen) card.nextCheckAtMs = context.nowMs;
   await context.em.flush();
   return cardView(card, balances);
 }
 
-/** Stores the issuer's response unless a newer one is stored. A stored cancellation is final. */
+/** Stores the issuer's report unless a newer one is stored. A stored cancellation is final. */
 export function storeReport(card: StoredCard, { status, revision }: IssuedCard): void {
   if (revision <= card.revision) return;
   card.revision = revision;
@@ -106,7 +106,7 @@ export function storeReport(card: StoredCard, { status, revision }: IssuedCard):
 }
 
 /**
- * Makes the issuer replace a card. Safe to repeat, because a card has only one successor.
+ * Has the issuer replace a card. Safe to repeat, because a card has only one successor.
  *
  * @throws ApiError missing_or_invalid_token, not_found, invalid_state, not_supported, unavailable
  */
@@ -139,7 +139,7 @@ export async function replaceCard(
   const old = await findCard(context, cardId, environment, { isLocked: true });
   requireNoSuccessor(old);
   // INVARIANT: the wallet is locked, so a change of its owner comes before or after the new card is stored. A change
-  // afterwards ends the new card too.
+  // afterwards also cancels the new card.
   await findWalletForUpdate(context, old.walletId);
   await findOwnWallet(context, old.walletId);
   const { appId, userId, walletId, caip2, asset } = old;
@@ -164,11 +164,12 @@ function requireNoSuccessor({ replacedById }: StoredCard): void {
   if (replacedById !== null) throw new ApiError('invalid_state', 'the card was replaced before');
 }
 
-/** How long a claim on a card lasts. */
+/** How long a claim of a card lasts. */
 const LEASE_MS = 10_000;
 /**
- * A request that began before the freeze may change the card at the issuer after the freeze, and its process may die
- * before it stores that. So the report is repeated until no such request can still be running.
+ * How often and how long a freeze is reported. A request that began before the freeze may change the card at the issuer
+ * after the freeze, and its process may die before it stores that. So the report is repeated until no such request can
+ * still be running.
  */
 const FREEZE_REPORTS = { everyMs: 60_000, forMs: 600_000 };
 
@@ -211,7 +212,11 @@ export async function claimDueCards(
   return due;
 }
 
-/** CHOICE: while a user is frozen, the issuer has the user's cards as frozen. */
+/**
+ * Returns the report that a card needs.
+ *
+ * CHOICE: while a user is frozen, the issuer has the user's cards as frozen.
+ */
 async function reportFor(
   em: SqlEntityManager,
   card: StoredCard,
@@ -237,7 +242,7 @@ export async function reportToIssuer(
   return reported === undefined || 'fault' in reported ? undefined : reported;
 }
 
-/** Marks the card as reported. Nothing is due until `againAtMs`, unless the card has changed in the meantime. */
+/** Marks the card as reported. The next report is due at `againAtMs`, unless the card has changed in the meantime. */
 export async function settleCard(
   { em, notes }: UnitContext,
   { card: { id, nextCheckAtMs }, status, againAtMs }: DueCard,

@@ -40,9 +40,9 @@ import { overlaps, type ResolvedRoute, resolveRoute, routeKey } from './deposit-
 const MAX_PAGE = 100;
 
 /**
- * One page of the deposit addresses that lead to a wallet, newest first.
+ * Lists one page of the deposit addresses that lead to a wallet, newest first.
  *
- * @throws ApiError not_found; invalid_data for a cursor of no address.
+ * @throws ApiError not_found; invalid_data for a cursor that is no address of the wallet.
  */
 export async function listCryptoDepositAccounts(
   context: Pick<OperationContext, 'app' | 'em'>,
@@ -65,7 +65,7 @@ export async function listCryptoDepositAccounts(
   return { accounts: page.map(accountView), nextCursor };
 }
 
-/** A deposit address and its route, in wire form. `wallet_id` is the wallet that has the address. */
+/** Converts a deposit address and its route to wire form. `wallet_id` is the wallet that has the address. */
 function accountView({ walletId, route }: StoredAttachment): CryptoDepositAddressRoute {
   assert(route !== null, 'expected the attachment of a deposit address');
   return { wallet_id: walletId, ...route };
@@ -84,7 +84,7 @@ const SOURCE_CHAIN_TYPE = 'ethereum' as const;
 /**
  * Resolves the routes of a request.
  *
- * @throws ApiError not_found; invalid_data for an unknown configuration of the app; what `resolveRoute` throws.
+ * @throws ApiError not_found; invalid_data for an unknown deposit configuration of the app; what `resolveRoute` throws.
  */
 export async function planCryptoDepositAccount(
   context: PlanContext,
@@ -139,8 +139,8 @@ export async function createCryptoDepositAccount(
 }
 
 /**
- * Whether deposits go to the wallet itself. Its chain type must be that of deposit addresses, and only this server
- * may have its key.
+ * Returns whether deposits go to the wallet itself. Its chain type must be that of deposit addresses, and only this
+ * server may have its key.
  */
 function usesOwnAddress(wallet: WalletRow, strategy: CryptoDepositAddressStrategy = 'dedicated'): boolean {
   const canReceive = wallet.chain_type === SOURCE_CHAIN_TYPE && wallet.custody_provider === null;
@@ -173,7 +173,11 @@ interface Opening {
   readonly isOwn: boolean;
 }
 
-/** INVARIANT: the wallet is locked. Of concurrent requests for one route, one opens it and the others find it. */
+/**
+ * Opens a route unless it is already open.
+ *
+ * INVARIANT: the wallet is locked. Of concurrent requests for one route, one opens it and the others find it.
+ */
 async function openRoute(
   context: OperationContext,
   { wallet, route, isOwn }: Opening,
@@ -217,7 +221,7 @@ async function openRoute(
   return attachment;
 }
 
-/** Refuses routes that overlap: a deposit could be converted only once. */
+/** Refuses routes that overlap, because a deposit can be converted only once. */
 async function requireNoOverlap(
   { em }: OperationContext,
   { id }: WalletRow,
@@ -237,7 +241,7 @@ async function requireNoOverlap(
 }
 
 /**
- * A new wallet for deposits. It has the owner, the policies, the signers and the entity of the destination wallet.
+ * Creates a wallet for deposits. It gets the owner, the policies, the signers and the entity of the destination wallet.
  *
  * CHOICE: later changes of these are not copied. The limit on wallets of an organization does not apply to deposit
  * addresses.
@@ -286,7 +290,7 @@ const assetTitles: Readonly<Record<string, string>> = {
   eurc: 'Euro Coin',
 };
 
-/** The display name of a chain: its own name, or the words of its name in the contract. */
+/** Returns the display name of a chain: its own name, or the words of its name in the API. */
 function chainTitle(name: string): string {
   const words = name.split('_').map((word) => word.charAt(0).toUpperCase() + word.slice(1));
   return chainTitles[name] ?? words.join(' ');
@@ -297,7 +301,7 @@ function assetTitle(asset: string): string {
 }
 
 /**
- * An icon as a data URL: a disk with the first letter, in a color derived from the name.
+ * Returns an icon as a data URL: a disk with the first letter, in a color derived from the name.
  *
  * CHOICE: icons are data URLs, so that a page that shows them requests no images from another host, which would learn
  * who visits the page.
@@ -312,7 +316,7 @@ function iconOf(name: string): string {
   return `data:image/svg+xml,${encodeURIComponent(svg)}`;
 }
 
-/** The chains and currencies that deposit addresses accept, in wire form. */
+/** Returns the chains and currencies that deposit addresses accept, in wire form. */
 export function depositConfigView(
   context: Pick<PlanContext, 'chains' | 'exchange' | 'swapRoutes'>,
 ): CryptoDepositAccountConfigResponse {
@@ -325,8 +329,8 @@ export function depositConfigView(
 }
 
 /**
- * The currencies whose name or symbol contains a text, or whose token has this address, and their chains by CAIP-2
- * id.
+ * Returns the currencies whose name or symbol contains a search text, or whose token has this address, and their chains
+ * by CAIP-2 id.
  *
  * CHOICE: only currencies of the configuration are searched, so all results are verified.
  */

@@ -18,17 +18,17 @@ import { NATIVE } from '../../access/automations/automation.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
 import { findWalletAction } from '../wallet-actions/wallet-action.ts';
 
-/** How other interfaces write the address of a native asset. */
+/** The address that other interfaces use for a native asset. */
 export const ZERO_ADDRESS = `0x${'0'.repeat(40)}`;
 
 /** The services that determine where deposits can be converted. */
 type DepositServices = Pick<PlanContext, 'chains' | 'exchange' | 'swapRoutes'>;
 
-/** Who pays the gas of conversions. A new deposit address holds no gas; a wallet may. */
+/** The party that pays the gas of conversions. A new deposit address has no gas; an existing wallet may have some. */
 export type GasPayer = 'paymaster' | 'wallet';
 
 /**
- * The EVM chains on which deposits are converted, in the order of the contract.
+ * Returns the EVM chains on which deposits are converted, in the order of the API document.
  *
  * CHOICE: deposits are accepted on EVM chains only, because other chains have no paymasters here.
  */
@@ -69,7 +69,7 @@ function faultOf(
 }
 
 /**
- * The chain with this name or CAIP-2 id.
+ * Finds the chain with this name or CAIP-2 id.
  *
  * @throws ApiError not_supported
  */
@@ -80,9 +80,9 @@ export function requireChainText(text: string, pointer: string): KnownChain {
 }
 
 /**
- * The asset with this name or contract address on a chain; undefined for an unknown one.
+ * Returns the asset with this name or token address on a chain; undefined for an unknown asset.
  *
- * CHOICE: only assets with a name in the contract count, because only these are exchanged between chains.
+ * CHOICE: only assets with a name in the API count, because only these are exchanged between chains.
  */
 export function assetOfText(chain: KnownChain, text: string): KnownAsset | undefined {
   if (text === NATIVE || text === ZERO_ADDRESS) {
@@ -91,7 +91,11 @@ export function assetOfText(chain: KnownChain, text: string): KnownAsset | undef
   return assetNamed(chain, text.toLowerCase()) ?? assetAtAddress(chain, text);
 }
 
-/** @throws ApiError not_supported */
+/**
+ * Finds the asset with this name or token address on a chain.
+ *
+ * @throws ApiError not_supported
+ */
 export function requireAssetText(chain: KnownChain, text: string, pointer: string): KnownAsset {
   const asset = assetOfText(chain, text);
   if (asset === undefined) throw notSupported(pointer, `no asset \`${text}\` is known on \`${chain.name}\``);
@@ -106,10 +110,9 @@ type FindContext = Pick<OperationContext, 'app' | 'em'>;
 type Order = GetCryptoDepositAccountOrderResponse;
 
 /**
- * An order: the execution that a deposit at a deposit address started.
+ * Finds an order: the execution that a deposit to a deposit address started.
  *
- * CHOICE: it is found under the destination wallet and under the wallet at the address, because routes name the
- * latter.
+ * CHOICE: it is found under the destination wallet and under the wallet at the address, because routes name the latter.
  *
  * @throws ApiError not_found
  */
@@ -121,7 +124,7 @@ export async function findOrder(context: FindContext, walletId: string, orderId:
 }
 
 /**
- * The first order of a wallet that started after a given time.
+ * Finds the first order of a wallet that started after a given time.
  *
  * @param after RFC 3339.
  * @throws ApiError not_found
@@ -159,7 +162,7 @@ async function statusOf(
   if (status === 'pending' || status === 'submitted') return 'pending';
   if (status === 'skipped') {
     const sweep = sweptById === null ? null : await context.em.findOne(ExecutionEntity, { id: sweptById });
-    // Without a sweep, the owner spent the deposit before it was converted.
+    // Without another execution that swept the deposit, the owner spent it before it was converted.
     return sweep === null ? 'rejected' : statusOf(context, sweep);
   }
   // Without an action, nothing was sent to the chain.

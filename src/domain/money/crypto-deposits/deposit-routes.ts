@@ -25,7 +25,7 @@ import {
   requireDepositChain,
 } from './deposit-chains.ts';
 
-/** A deposit to estimate. */
+/** A deposit whose conversion is to be estimated. */
 interface Conversion {
   readonly source: KnownAsset;
   readonly destination: KnownAsset;
@@ -47,11 +47,11 @@ const placeholders: Readonly<Record<string, string>> = {
 };
 
 /**
- * Estimates which service would convert a deposit, and the amount that would arrive, in base units of the
- * destination. Call it outside any database transaction.
+ * Estimates which service would convert a deposit, and the amount that would arrive, in base units of the destination.
+ * Call it outside any database transaction.
  *
- * @throws ApiError not_supported for a pair that is not exchanged; invalid_data with the pointer `/base_amount` for
- * an amount that is not; transaction_broadcast_failure when the chain or the exchange cannot be reached.
+ * @throws ApiError not_supported for a pair that is not exchanged; invalid_data with the pointer `/base_amount` for an
+ * amount that is not exchanged; transaction_broadcast_failure when the chain or the exchange cannot be reached.
  */
 async function estimateConversion(
   context: PlanContext,
@@ -79,7 +79,7 @@ async function estimateConversion(
   return offer.by === 'route' ? offer.route.rawOutput : offer.exchange.quote.rawOutput;
 }
 
-/** Whether both are the same asset, so that nothing has to be exchanged. */
+/** Returns whether both are the same asset, so that nothing has to be exchanged. */
 function isSame(left: KnownAsset, right: KnownAsset): boolean {
   return left.chain === right.chain && left.tokenAddress === right.tokenAddress;
 }
@@ -91,7 +91,11 @@ function sideOf(asset: KnownAsset) {
 const TYPICAL_USD = { digits: 100n, scale: 0 };
 const TYPICAL_PLACES = 6;
 
-/** The amount of a typical deposit, in base units. CHOICE: $100, or 100 units of an asset without a price. */
+/**
+ * Returns the amount of a typical deposit, in base units.
+ *
+ * CHOICE: $100, or 100 units of an asset without a price.
+ */
 async function typicalAmount(
   { prices }: Pick<PlanContext, 'prices'>,
   { asset, decimals }: KnownAsset,
@@ -103,7 +107,7 @@ async function typicalAmount(
   return digits * 10n ** BigInt(decimals - places);
 }
 
-/** A route as a request or the app's settings give it. */
+/** A route as it stands in a request or in the app's settings. */
 interface RouteInput {
   readonly source: CryptoDepositAssetFilter;
   readonly destination: CryptoDepositAsset;
@@ -118,7 +122,7 @@ export interface ResolvedRoute {
   readonly shown: RouteInput;
 }
 
-/** The destination of a route and where its deposits arrive. */
+/** The wallet to which a route leads, and where its deposits arrive. */
 interface RouteTarget {
   readonly wallet: Pick<WalletRow, 'address' | 'chain_type' | 'custody_chain'>;
   /** Whether deposits go to the wallet itself. */
@@ -141,8 +145,8 @@ interface Source {
  * and `exclude` are not limited to convertible assets; a deposit that cannot be converted stays at its address, which
  * is a wallet.
  *
- * @throws ApiError invalid_data for a destination without a chain, or on a chain of other wallets; not_supported for
- * unknown assets and chains, chains without a paymaster, and pairs that are not exchanged;
+ * @throws ApiError invalid_data for a destination without a chain, or on a chain of another type than the wallet's;
+ * not_supported for unknown assets and chains, chains without a paymaster, and pairs that are not exchanged;
  * transaction_broadcast_failure when the exchange cannot be reached.
  */
 export async function resolveRoute(
@@ -203,7 +207,7 @@ interface Reading {
   readonly mode: 'include' | 'exclude';
 }
 
-/** The assets that one value of a filter stands for. */
+/** Returns the assets for which one value of a filter stands. */
 function readSource(
   context: PlanContext,
   { value, pointer }: { readonly value: CryptoDepositAsset; readonly pointer: string },
@@ -224,7 +228,7 @@ function readSource(
   return found.map((asset) => ({ asset, isExplicit: false, pointer }));
 }
 
-/** The sources that can be exchanged for the destination. */
+/** Returns the sources that can be exchanged for the destination. */
 async function requireExchanged(
   context: PlanContext,
   sources: readonly Source[],
@@ -237,7 +241,7 @@ async function requireExchanged(
   const asked = await Promise.all(
     sources.map((source) => isExchanged(context, source, { arriving, target })),
   );
-  // A deposit that already is the destination asset stays in the wallet.
+  // Leave out the destination asset itself: a deposit of it stays in the wallet.
   const kept = sources.filter(
     ({ asset }, index) => asked[index] === true && !(target.isOwn && isSame(asset, arriving)),
   );
@@ -262,7 +266,7 @@ async function isExchanged(
     return true;
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
-    // The pair is exchanged, but not this amount.
+    // The pair is exchanged, only not in this amount.
     if (error.code === 'invalid_data') return true;
     if (error.code !== 'not_supported') throw error;
     if (isExplicit) throw notSupported(pointer, error.message);
@@ -280,20 +284,20 @@ function specOf({ chain, tokenAddress }: KnownAsset): AutomationAssetSpec {
   return { asset_address: tokenAddress ?? NATIVE, caip2: chain.caip2 };
 }
 
-/** Each asset once, in a fixed order. */
+/** Returns each asset once, in a fixed order. */
 function distinct(specs: readonly AutomationAssetSpec[]): AutomationAssetSpec[] {
   const byText = new Map(specs.map((spec) => [`${spec.caip2} ${spec.asset_address}`, spec]));
   return [...byText.keys()].sort().map((text) => byText.get(text)!);
 }
 
-/** The key of a route, which is the same for every spelling of the route. */
+/** Returns the key of a route, which is the same for every spelling of the route. */
 export function routeKey({ filter, destination }: ResolvedRoute, isOwn: boolean): string {
   const values = filter.mode === 'all' ? [] : filter.values.map((each) => [each.caip2, each.asset_address]);
   const parts = [isOwn, filter.mode, values, destination.caip2, destination.asset_address];
   return createHash('sha256').update(JSON.stringify(parts)).digest('hex');
 }
 
-/** Whether a deposit of some asset would match both filters. */
+/** Returns whether a deposit of some asset would match both filters. */
 export function overlaps(left: AutomationAssetFilter, right: AutomationAssetFilter): boolean {
   if (left.mode === 'include') return left.values.some((each) => matchesFilter(right, each));
   if (right.mode === 'include') return right.values.some((each) => matchesFilter(left, each));
@@ -342,7 +346,11 @@ export async function planQuote(
   };
 }
 
-/** @throws what `planQuote` throws. */
+/**
+ * Returns the planned estimate.
+ *
+ * @throws what `planQuote` throws.
+ */
 export function quoteDeposit(
   planned: Planned<DepositAccountCryptoQuoteResponse>,
 ): DepositAccountCryptoQuoteResponse {

@@ -20,7 +20,7 @@ import type { WalletActionRow } from '../wallet-actions/wallet-action.entity.ts'
 import { beginWalletAction, requireFreshNonce, sendSteps } from '../wallet-actions/wallet-action.ts';
 import { askVault, type EarnTerms, readEarnBody, requireVaultChain, vaultFields } from './earn-vault.ts';
 
-/** The fields that the request of every action may have. */
+/** The optional fields that the requests of all earn actions have. */
 interface ActionBody {
   readonly nonce?: string | undefined;
   readonly reference_id?: string | undefined;
@@ -34,7 +34,7 @@ interface EarnAction {
   readonly terms: object;
 }
 
-/** Signs the transactions of an authorized action, and stores it with them. */
+/** Signs the transactions of an authorized action, and stores the action with them as steps. */
 export async function startEarnAction(
   context: OperationContext,
   wallet: WalletRow,
@@ -59,7 +59,8 @@ export interface DepositPlan {
 /**
  * Reads from the chain what a deposit needs.
  *
- * @throws the verb's errors for a deposit that cannot be executed.
+ * @throws ApiError not_found; invalid_data; not_supported; insufficient_funds; transaction_execution_failure;
+ * transaction_broadcast_failure when the chain cannot be reached.
  */
 export async function planDepositRequest(
   context: PlanContext,
@@ -140,7 +141,7 @@ async function planDeposit(
     calls: [...approvals, { to: vault.address.toLowerCase(), value: 0n, data }],
     isSponsored: paysForAutomations(context, chain),
   });
-  // Calls in one transaction are reverted together, so one simulation covers both.
+  // Calls in one transaction are reverted together, so a single simulation covers both.
   const deposited = { caip2: vault.caip2, token: vault.assetAddress, rawAmount };
   return { builds, isApproved: approvals.length > 0 && builds.length > 1, deposited, cost };
 }
@@ -152,7 +153,8 @@ function noVault(address: string): ApiError {
 /**
  * Reads from the chain what a withdrawal needs.
  *
- * @throws the verb's errors for a withdrawal that cannot be executed.
+ * @throws ApiError not_found; invalid_data; not_supported; insufficient_funds; transaction_execution_failure;
+ * transaction_broadcast_failure when the chain cannot be reached.
  */
 export async function planWithdrawalRequest(
   context: PlanContext,

@@ -39,7 +39,7 @@ import {
   vaultFields,
 } from './earn-vault.ts';
 
-/** A claim with its transaction. */
+/** A claim of rewards with its transaction. */
 export interface ClaimPlan {
   readonly distributor: string;
   /** The rewards in wire form. */
@@ -48,9 +48,9 @@ export interface ClaimPlan {
 }
 
 /**
- * Reads the rewards that a wallet can claim.
+ * Reads the rewards that a wallet can claim, and plans the claim.
  *
- * @throws the verb's errors for a claim that cannot be executed.
+ * @throws ApiError with the codes that `claimRewards` lists, for a claim that cannot be executed.
  */
 export async function planClaim(
   context: PlanContext,
@@ -119,7 +119,7 @@ export async function claimRewards(
 }
 
 /**
- * The EVM chain with this name.
+ * Finds the EVM chain with this name.
  *
  * @throws ApiError not_supported
  */
@@ -135,7 +135,11 @@ interface RewardQuestion {
   readonly unreachable: 'unavailable' | 'transaction_broadcast_failure';
 }
 
-/** @throws ApiError not_supported when no rewards are configured for the chain; the code of `unreachable`. */
+/**
+ * Reads the rewards of an account from the configured source.
+ *
+ * @throws ApiError not_supported when no rewards are configured for the chain; the code of `unreachable`.
+ */
 async function rewardsOn(
   { incentives }: Pick<PlanContext, 'incentives'>,
   { name, caip2 }: KnownChain,
@@ -159,9 +163,9 @@ export interface FeePlan {
 }
 
 /**
- * Reads the app's fees from the vault.
+ * Reads the app's fees from the vault, and plans their collection.
  *
- * @throws the verb's errors for a collection that cannot be executed.
+ * @throws ApiError with the codes that `collectFees` lists, for a collection that cannot be executed.
  */
 export async function planFeeCollection(
   context: PlanContext,
@@ -238,7 +242,7 @@ async function readFeeBody(
 }
 
 /**
- * The rewards of a wallet on a chain.
+ * Lists the rewards of a wallet on a chain.
  *
  * @throws ApiError not_supported; unavailable.
  */
@@ -263,14 +267,14 @@ export async function listRewards(
   };
 }
 
-/** The number of rows per read. */
+/** The maximum number of rows per read. */
 const BATCH = 500;
 
 /**
- * The current position of a wallet in a vault, and the amounts that its actions moved.
+ * Returns the current position of a wallet in a vault, and the amounts that its actions moved.
  *
- * CHOICE: the totals cover only succeeded actions of this server. Transactions that were sent by other means change
- * the position, but not the totals.
+ * CHOICE: the totals cover only succeeded actions of this server. Transactions that were sent by other means change the
+ * position, but not the totals.
  *
  * @throws ApiError not_supported; unavailable.
  */
@@ -303,7 +307,7 @@ interface MovedFilter {
   readonly type: 'earn_deposit' | 'earn_withdraw';
 }
 
-// KYSELY: read in batches, only the columns that are summed.
+// KYSELY: reads only the columns that are summed, in batches.
 async function movedBy(
   { em }: OperationContext,
   wallet: WalletRow,

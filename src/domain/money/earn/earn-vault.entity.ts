@@ -1,6 +1,6 @@
 import { defineEntity, p } from '@mikro-orm/core';
 
-/** A vault that an app has set up. The vault contract does the accounting; no amounts are stored here. */
+/** A vault that an app has set up. The vault's smart contract does the accounting; no amounts are stored here. */
 export const EarnVaultEntity = defineEntity({
   name: 'EarnVault',
   tableName: 'earn_vaults',
@@ -11,13 +11,13 @@ export const EarnVaultEntity = defineEntity({
     provider: p.text(),
     name: p.text(),
     caip2: p.text(),
-    /** The checksum address of the vault contract. */
+    /** The checksum address of the vault's smart contract. */
     address: p.text(),
-    /** The token that the vault accepts. */
+    /** The address of the token that the vault accepts. */
     assetAddress: p.text(),
     assetSymbol: p.text(),
     assetDecimals: p.integer(),
-    /** Null if no wallet of the app has the admin's address. */
+    /** The wallet with the admin's address; null if no wallet of the app has it. */
     adminWalletId: p.text().strictNullable(),
     adminAddress: p.text(),
     /** The app's share of the yield, in hundredths of a percent. */

@@ -28,7 +28,7 @@ export type EarnVault = InferEntity<typeof EarnVaultEntity>;
 type FindContext = Pick<PlanContext, 'em' | 'app'>;
 
 /**
- * The app's vault with the id in the path.
+ * Finds the app's vault with the id in the path.
  *
  * @throws ApiError not_found
  */
@@ -39,7 +39,7 @@ export async function findVault(context: FindContext, id: string): Promise<EarnV
 }
 
 /**
- * The app's vault with the id in the body.
+ * Finds the app's vault with the id in the body.
  *
  * @param pointer JSON pointer to the id.
  * @throws ApiError invalid_data
@@ -55,7 +55,7 @@ export async function findNamedVault(
 }
 
 /**
- * The vault with this id, of any app.
+ * Finds the vault with this id, of any app.
  *
  * @throws ApiError not_found
  */
@@ -66,9 +66,9 @@ export async function getVault(em: SqlEntityManager, id: string): Promise<EarnVa
 }
 
 /**
- * The chain of a vault.
+ * Returns the chain of a vault.
  *
- * @throws ApiError not_supported for a chain without a name in the contract.
+ * @throws ApiError not_supported for a chain without a name in the API.
  */
 export function chainOfVault({ caip2 }: EarnVault): KnownChain {
   const chain = chainOfCaip2(caip2);
@@ -80,14 +80,14 @@ function lookUp({ em, app }: FindContext, id: string): Promise<EarnVault | null>
   return em.findOne(EarnVaultEntity, { id, appId: app.id });
 }
 
-/** The protocols that run vaults. */
+/** The protocols whose vaults this server supports. */
 export const vaultProviders = ['aave', 'morpho', 'tempo', 'veda'] as const;
 
 type VaultProvider = (typeof vaultProviders)[number];
 
 /** A vault to set up for an app. */
 export interface NewVault {
-  /** By default derived from the contract and its asset. A signer does not recognize a vault with another id. */
+  /** By default derived from the smart contract and its asset. A signer does not recognize a vault with another id. */
   readonly id?: string;
   readonly appId: string;
   readonly provider: VaultProvider;
@@ -99,7 +99,7 @@ export interface NewVault {
   readonly feeBps: number;
 }
 
-/** The state of a vault, read from its contract. */
+/** The state of a vault, read from its smart contract. */
 interface VaultFacts {
   readonly assetAddress: string;
   readonly assetSymbol: string;
@@ -136,7 +136,11 @@ export async function addVault(
   return row;
 }
 
-/** @throws ApiError invalid_data */
+/**
+ * Returns the address of the wallet that administers a vault.
+ *
+ * @throws ApiError invalid_data if the app has no such wallet.
+ */
 export async function adminAddressOf(
   em: SqlEntityManager,
   appId: string,
@@ -150,7 +154,7 @@ export async function adminAddressOf(
 }
 
 /**
- * The chain of a vault.
+ * Returns the chain of a vault if it is configured.
  *
  * @throws ApiError not_supported when it is not configured.
  */
@@ -170,7 +174,8 @@ type AmountQuery =
   | 'previewDeposit';
 
 /**
- * An amount that a vault returns. Undefined if it returns none, for example because there is no vault at the address.
+ * Asks a vault for an amount. Returns undefined if it returns none, for example because there is no vault at the
+ * address.
  */
 export async function askVault(
   chain: EvmChain,
@@ -183,14 +188,14 @@ export async function askVault(
   return typeof amount === 'bigint' ? amount : undefined;
 }
 
-/** The fees that the app can collect; undefined if the vault holds no fees. */
+/** Reads the fees that the app can collect from a vault; undefined if this kind of vault holds no fees. */
 export async function askFees(chain: EvmChain, { address }: EarnVault): Promise<bigint | undefined> {
   const data = await chain.read({ to: address, data: feeVault.encodeCall('getClaimableFees') });
   const [amount] = feeVault.decodeResult('getClaimableFees', data) ?? [];
   return typeof amount === 'bigint' ? amount : undefined;
 }
 
-/** The token that a vault accepts; undefined if there is no vault at the address. */
+/** Reads which token a vault accepts; undefined if there is no vault at the address. */
 async function askAsset(chain: EvmChain, address: string): Promise<string | undefined> {
   const data = await chain.read({ to: address, data: tokenVault.encodeCall('asset'), isConstant: true });
   const [asset] = tokenVault.decodeResult('asset', data) ?? [];
@@ -198,7 +203,7 @@ async function askAsset(chain: EvmChain, address: string): Promise<string | unde
 }
 
 /**
- * Reads which asset a vault accepts. Call it outside any database transaction.
+ * Reads the asset of a vault from its smart contract. Call it outside any database transaction.
  *
  * @throws ApiError invalid_data when there is no vault at the address; not_supported; transaction_broadcast_failure.
  */
@@ -213,13 +218,13 @@ export async function readVaultFacts(
     throw invalidField('/address', `expected the address of a vault, got \`${address}\``);
   const assetAddress = checksumAddress(asset.slice(2));
   const token = await callChain(findToken(services, chain, assetAddress));
-  // CHOICE: the symbol of an asset without a name in the contract is the beginning of its address.
+  // CHOICE: the symbol of an asset without a name in the API is the beginning of its address.
   const assetSymbol = token.asset === assetAddress ? assetAddress.slice(0, 8) : token.asset.toUpperCase();
   return { assetAddress, assetSymbol, assetDecimals: token.decimals };
 }
 
 /**
- * A vault in wire form, with the current values of its contract.
+ * Converts a vault to wire form, with the current values of its smart contract.
  *
  * @throws ApiError not_supported; unavailable.
  */
@@ -266,12 +271,12 @@ export function assetView({ assetAddress, assetSymbol, assetDecimals }: EarnVaul
   return { address: assetAddress, symbol: assetSymbol, decimals: assetDecimals };
 }
 
-/** The yearly yield of depositors, in hundredths of a percent. */
+/** Returns the yearly yield of depositors, in hundredths of a percent. */
 export function userApyOf({ apyBps, feeBps }: VaultRate): number {
   return (apyBps * (10_000 - feeBps)) / 10_000;
 }
 
-/** The price of one unit in US dollars. Undefined for assets without a name or price, and on test networks. */
+/** Returns the price of one unit in US dollars; undefined for assets without a name or price, and on test networks. */
 async function priceOf({ prices }: OperationContext, vault: EarnVault): Promise<Decimal | undefined> {
   const chain = chainOfVault(vault);
   const asset = assetAtAddress(chain, vault.assetAddress)?.asset;
@@ -279,12 +284,16 @@ async function priceOf({ prices }: OperationContext, vault: EarnVault): Promise<
   return readDecimal((await prices.inUsd([asset])).get(asset) ?? '');
 }
 
-/** The terms of a deposit or withdrawal. Everything is checked that needs no chain. */
+/** The terms of a deposit or withdrawal, after all checks that need no chain. */
 export interface EarnTerms extends EarnAmount {
   readonly vault: EarnVault;
 }
 
-/** @throws ApiError not_supported for a wallet that cannot use vaults. */
+/**
+ * Refuses a wallet that cannot use vaults.
+ *
+ * @throws ApiError not_supported
+ */
 export function requireEarnWallet({ chain_type: chainType, custody_provider: custodian }: WalletRow): void {
   if (custodian !== null) {
     throw new ApiError('not_supported', 'the custodian of this wallet takes no vault calls from here');
@@ -294,7 +303,11 @@ export function requireEarnWallet({ chain_type: chainType, custody_provider: cus
   }
 }
 
-/** @throws ApiError not_supported; invalid_data naming the field. */
+/**
+ * Reads the body of a deposit or withdrawal.
+ *
+ * @throws ApiError not_supported; invalid_data naming the field.
+ */
 export async function readEarnBody(
   context: Pick<PlanContext, 'em' | 'app'>,
   wallet: WalletRow,
@@ -305,7 +318,7 @@ export async function readEarnBody(
   return { vault, ...refusingTerms(() => readEarnAmount(body, vault.assetDecimals)) };
 }
 
-/** The wire fields that all actions on a vault have. */
+/** Returns the wire fields that all actions on a vault have. */
 export function vaultFields(vault: EarnVault, rawAmount: bigint): object {
   const known = assetAtAddress(chainOfVault(vault), vault.assetAddress);
   return {

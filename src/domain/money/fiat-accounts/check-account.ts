@@ -9,7 +9,7 @@ import type {
 import type { FiatRefusal } from '../../../ports/fiat.ts';
 import { countryAlpha2, isCountry } from '../../base/countries/countries.ts';
 
-/** Whether a text is a Brazilian tax number: a CPF of 11 digits or a CNPJ of 14, with valid check digits. */
+/** Returns whether a string is a Brazilian tax number: a CPF of 11 digits or a CNPJ of 14, with valid check digits. */
 export function isTaxNumber(text: string): boolean {
   if (/^(\d)\1*$/.test(text)) return false;
   if (/^\d{11}$/.test(text)) return hasCheckDigits(text, 9, cpfWeight);
@@ -30,7 +30,7 @@ function hasCheckDigits(text: string, length: number, weight: (fromRight: number
   });
 }
 
-/** Whether a text is a Pix key: a tax number, a phone number, an email address or a random key. */
+/** Returns whether a string is a Pix key: a tax number, a phone number, an email address or a random key. */
 export function isPixKey(text: string): boolean {
   if (/^\d+$/.test(text)) return isTaxNumber(text);
   // Source: DICT API of the Banco Central, Key.
@@ -42,7 +42,7 @@ export function isPixKey(text: string): boolean {
 // A payload format indicator, then data objects. The last object is the CRC over everything before its value.
 const BR_CODE = /^000201.*6304[0-9A-F]{4}$/s;
 
-/** Whether a text is a BR code: the text of a Pix QR code with a valid checksum. */
+/** Returns whether a string is a BR code: the content of a Pix QR code, with a valid checksum. */
 export function isBrCode(text: string): boolean {
   if (!BR_CODE.test(text)) return false;
   return crc16(text.slice(0, -4)) === Number.parseInt(text.slice(-4), 16);
@@ -58,7 +58,9 @@ function crc16(text: string): number {
   return crc;
 }
 
-/** The fault of an IBAN; undefined for a valid IBAN. The text does not repeat the number, which is personal. */
+/**
+ * Returns the fault of an IBAN; undefined for a valid IBAN. The message does not repeat the number, which is personal.
+ */
 export function faultOfIban(text: string): string | undefined {
   const { errorCodes } = validateIBAN(text);
   if (errorCodes.length === 0) return undefined;
@@ -68,7 +70,7 @@ export function faultOfIban(text: string): string | undefined {
     : 'expected an IBAN in the format of its country, in capitals and without spaces';
 }
 
-/** Whether a text is a BIC of 8 or 11 characters, in capitals. */
+/** Returns whether a string is a BIC of 8 or 11 characters, in capitals. */
 export function isBic(text: string): boolean {
   return text === text.toUpperCase() && isValidBIC(text);
 }
@@ -76,7 +78,7 @@ export function isBic(text: string): boolean {
 // Source: ABA routing number policy. The weights repeat over the nine digits.
 const WEIGHTS = [3, 7, 1];
 
-/** Whether a text is a US routing number: nine digits, weighted sum divisible by 10. */
+/** Returns whether a string is a US routing number: nine digits, weighted sum divisible by 10. */
 export function isRoutingNumber(text: string): boolean {
   if (!/^\d{9}$/.test(text) || text === '000000000') return false;
   // 3(d1 + d4 + d7) + 7(d2 + d5 + d8) + (d3 + d6 + d9) mod 10 = 0
@@ -87,7 +89,7 @@ export function isRoutingNumber(text: string): boolean {
 type AccountType = ExternalFiatAccountData['type'];
 type AccountOf<Type extends AccountType> = Extract<ExternalFiatAccountData, { type: Type }>;
 
-/** The currency of account types that have only one. */
+/** The only currency of each account type. Account types with several currencies are absent. */
 const currencies: Partial<Readonly<Record<AccountType, string>>> = {
   us: 'usd',
   iban: 'eur',
@@ -120,14 +122,14 @@ export function checkAccount(body: CreateExternalFiatAccountRequest): void {
       checkSwift(account);
       break;
     case 'gb':
-      // Only the contract's patterns apply, because the check digits of UK numbers differ from bank to bank.
+      // Only the patterns of the API document apply, because the check digits of UK numbers differ from bank to bank.
       break;
   }
   checkCountry('/address/country', address?.country);
   checkCurrency(account.type, currency);
 }
 
-/** The last four characters of an account number; undefined for accounts without one. */
+/** Returns the last four characters of an account number; undefined for accounts without one. */
 export function lastFourOf(account: ExternalFiatAccountData): string | undefined {
   return account.type === 'pix' ? undefined : account.account_number.slice(-4);
 }
@@ -200,9 +202,9 @@ function checkCurrency(type: AccountType, currency: string): void {
 }
 
 /**
- * The identity of an account: its numbers and its currency.
+ * Returns the values that identify an account: its numbers and its currency.
  *
- * CHOICE: names and addresses are not part of it. To change them, remove the account and register it again.
+ * CHOICE: names and addresses are not part of it. To change them, a client removes the account and registers it again.
  */
 export function identityOf({ account, currency }: CreateExternalFiatAccountRequest): object {
   return { type: account.type, currency, numbers: numbersOf(account) };
@@ -224,7 +226,7 @@ function numbersOf(account: ExternalFiatAccountData): readonly string[] {
 }
 
 /**
- * An idempotency key for the provider, which is never stored. Repeated and concurrent requests of all processes
+ * Derives an idempotency key for the provider, which is never stored. Repeated and concurrent requests of all processes
  * derive the same key.
  *
  * @param parts JSON values.

@@ -13,7 +13,7 @@ export const ExternalFiatAccountEntity = defineEntity({
     provider: p.text(),
     environment: p.text(),
     providerAccountId: p.text(),
-    /** The id of the user or organization at the provider when the account was registered. */
+    /** The id that the provider had for the user or organization when the account was registered. */
     customerId: p.text(),
     /** `us`, `gb`, `iban`, `pix` or `swift`. */
     accountType: p.text(),
@@ -21,10 +21,12 @@ export const ExternalFiatAccountEntity = defineEntity({
     accountOwnerName: p.text(),
     bankName: p.text().strictNullable(),
     lastFour: p.text().strictNullable(),
-    /** Identifies the same account without storing its number. */
+    /** The fingerprint of the account's identity, which recognizes the same account without storing its number. */
     fingerprint: p.text(),
     createdAtMs: p.bigint('number'),
-    /** Set instead of deleting the row, because payouts in progress still refer to the account. */
+    /**
+     * When the account was removed; null until then. The row is kept, because payouts in progress still refer to it.
+     */
     deletedAtMs: p.bigint('number').strictNullable(),
   },
   indexes: [

@@ -26,12 +26,12 @@ import {
 import { checkAccount, fiatRefusal, identityOf, lastFourOf, providerKey } from './check-account.ts';
 import { ExternalFiatAccountEntity, type StoredFiatAccount } from './external-fiat-account.entity.ts';
 
-/** A user's bank account in wire form. */
+/** Converts a user's bank account to wire form. */
 export function userFiatAccountView(account: StoredFiatAccount): ExternalFiatAccount {
   return { ...viewOf(account), user_id: account.entityId };
 }
 
-/** An organization's bank account in wire form. */
+/** Converts an organization's bank account to wire form. */
 export function organizationFiatAccountView(account: StoredFiatAccount): OrganizationExternalFiatAccount {
   return { ...viewOf(account), organization_id: account.entityId };
 }
@@ -54,7 +54,7 @@ function viewOf(account: StoredFiatAccount) {
 type FindContext = Pick<OperationContext, 'app' | 'em'>;
 
 /**
- * The bank accounts of a user or an organization in one environment of a provider, newest first.
+ * Lists the bank accounts of a user or an organization in one environment of a provider, newest first.
  *
  * @throws ApiError not_found
  */
@@ -73,7 +73,7 @@ export async function listFiatAccounts(
 }
 
 /**
- * A bank account of a user or an organization.
+ * Finds a bank account of a user or an organization.
  *
  * @throws ApiError not_found
  */
@@ -89,9 +89,9 @@ export async function findFiatAccount(
 }
 
 /**
- * A bank account of a user or an organization, or undefined.
+ * Returns a bank account of a user or an organization, or undefined.
  *
- * @param entityId in full.
+ * @param entityId the full id of the user or organization.
  */
 export async function getFiatAccount(
   context: FindContext,
@@ -103,9 +103,10 @@ export async function getFiatAccount(
 }
 
 /**
- * A bank account of a user or an organization, or undefined, locked until the transaction ends.
+ * Returns a bank account of a user or an organization and locks it until the transaction ends. Returns undefined if
+ * there is none.
  *
- * @param entityId in full.
+ * @param entityId the full id of the user or organization.
  */
 export async function getFiatAccountForUpdate(
   context: FindContext,
@@ -143,7 +144,8 @@ export async function deleteFiatAccount(
       const found = fiatProviders.find(provider, environment as FiatEnvironment);
       await found?.removeBankAccount(customerId, providerAccountId);
     } catch (err) {
-      // Leaving it registered is harmless: only our payouts use it there, and they no longer find it here.
+      // The account stays registered there, which is harmless: only our payouts use it, and they no longer find it
+      // here.
       log.warn(
         { err, account: accountId },
         'failed to remove a bank account at the provider, where it stays registered',
@@ -160,7 +162,7 @@ interface AccountInput {
   readonly body: CreateExternalFiatAccountRequest;
 }
 
-/** An account as the provider registered it; undefined if it was already registered. */
+/** The account as the provider registered it; undefined if it was already registered. */
 type PlannedAccount = RegisteredBankAccount | undefined;
 
 /**
@@ -202,7 +204,7 @@ export async function planAccount(context: PlanContext, input: AccountInput): Pr
  * Stores a bank account that the provider has registered. If the same account is already stored, returns the existing
  * row.
  *
- * @throws ApiError for the reasons for which `planAccount` throws.
+ * @throws ApiError with the codes that `planAccount` lists, because its checks are made again.
  */
 export async function registerAccount(
   context: OperationContext,
@@ -212,7 +214,7 @@ export async function registerAccount(
   const registered = unwrapPlan(input.planned);
   const owner = await findOwner(context, input);
   await lockFiatEntity(context, input.entity);
-  // Serializes registrations for one user or organization, because they are counted and compared.
+  // Serialize registrations for one user or organization, because they are counted and compared.
   await lockName(context.em, 'fiat accounts', `fiat accounts of ${owner.entityId}`);
   const identity = await fingerprint(context, identityOf(body));
   const known = await context.em.findOne(ExternalFiatAccountEntity, {
@@ -273,7 +275,7 @@ async function findOwner(context: PlanContext, { entity, body }: AccountInput): 
   };
 }
 
-/** Whether the account is registered, and how often it was removed before. */
+/** Finds out whether the account is registered, and how often it was removed before. */
 async function findSame(context: PlanContext, owner: Owner, identity: object) {
   const known = await findFingerprint(context, identity);
   if (known === undefined) return { isRegistered: false, removals: 0 };

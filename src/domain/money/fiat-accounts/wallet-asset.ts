@@ -8,9 +8,9 @@ import type { WalletRow } from '../../wallets/wallets/wallet.entity.ts';
 import type { FiatEntity } from '../fiat-customers/find-customer.ts';
 
 /**
- * An asset on a chain of the wallet's type.
+ * Finds the asset that a body names, on a chain of the wallet's type.
  *
- * @param at pointer to the object with `asset` and `chain`.
+ * @param at JSON pointer to the object with `asset` and `chain`.
  * @throws ApiError not_supported
  */
 export function requireWalletAsset(
@@ -38,7 +38,7 @@ export function requireWalletAsset(
 /**
  * Refuses a network that the provider does not serve, because money sent there would be lost.
  *
- * @param pointer to the field that can be changed.
+ * @param pointer JSON pointer to the field that the client can change.
  * @throws ApiError not_supported
  */
 export function requireNetwork(
@@ -58,11 +58,11 @@ function notSupported(pointer: string, message: string): ApiError {
 }
 
 /**
- * The user or organization that a wallet belongs to.
+ * Returns the user or organization to which a wallet belongs.
  *
  * CHOICE: a wallet without an assigned entity belongs to the user who is its only owner.
  *
- * @throws ApiError invalid_state for a wallet without an entity.
+ * @throws ApiError invalid_state for a wallet that belongs to neither.
  */
 export async function requireWalletEntity(
   context: Pick<PlanContext, 'app' | 'em' | 'nowMs'>,

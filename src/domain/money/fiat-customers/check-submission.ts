@@ -73,7 +73,7 @@ const DATE = /^\d{4}-\d{2}-\d{2}$/;
 
 function checkDate(text: string, pointer: string): number {
   const ms = DATE.test(text) ? Date.parse(`${text}T00:00:00Z`) : Number.NaN;
-  // `Date` parses 30 February as 2 March, so the text must match the parsed date.
+  // `Date` reads 30 February as 2 March, so the string must match the parsed date.
   const isDate = !Number.isNaN(ms) && new Date(ms).toISOString().startsWith(text);
   if (!isDate) throw invalidField(pointer, 'expected a date, `YYYY-MM-DD`');
   return ms;
@@ -112,7 +112,7 @@ function checkFiles(documents: readonly { readonly file: string }[] | undefined,
   for (const [index, { file }] of (documents ?? []).entries()) checkFile(file, `${at}/${index}/file`);
 }
 
-/** File types by their first bytes: PNG (ISO 15948 §5.2), JPEG (SOI and the next marker), PDF (ISO 32000 §7.5.2). */
+/** The first bytes of each file type: PNG (ISO 15948 §5.2), JPEG (SOI and the next marker), PDF (ISO 32000 §7.5.2). */
 const magics: readonly (readonly [type: string, bytes: Uint8Array])[] = [
   ['image/png', Uint8Array.of(0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a)],
   ['image/jpeg', Uint8Array.of(0xff, 0xd8, 0xff)],
@@ -120,7 +120,7 @@ const magics: readonly (readonly [type: string, bytes: Uint8Array])[] = [
 ];
 const PADDING = /={1,2}$/;
 /**
- * Matches one invalid character, with a search. A pattern with `+` for the whole text would keep a backtracking entry
+ * Matches one invalid character, with a search. A pattern with `+` for the whole string would keep a backtracking entry
  * for each character, which exceeds V8's limit of 64 MB for a body of 16 MiB.
  */
 const NOT_BASE64 = /[^A-Za-z0-9+/]/;

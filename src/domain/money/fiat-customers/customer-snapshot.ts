@@ -34,7 +34,7 @@ export function storedSnapshot(snapshot: CustomerSnapshot): StoredSnapshot {
 type SnapshotChanges = Readonly<Record<string, readonly [unknown, unknown]>>;
 
 /**
- * The changes that an event shows; empty if events show none of them.
+ * Returns the changes that an event shows; empty if events show none of them.
  *
  * @param check `kyc` or `kyb`.
  */
@@ -71,7 +71,7 @@ const SOONEST_MS = 2000;
 const LATEST_MS = 3_600_000;
 const PATIENCE = 10;
 
-/** When to poll a customer again whose last change was at `updatedAtMs`. */
+/** Returns the time at which to poll a customer again whose last change was at `updatedAtMs`. */
 export function nextCheckAt(nowMs: number, updatedAtMs: number): number {
   const wait = Math.floor((nowMs - updatedAtMs) / PATIENCE);
   return nowMs + Math.min(Math.max(wait, SOONEST_MS), LATEST_MS);
@@ -86,11 +86,11 @@ export interface Submitted {
 /**
  * Stores a snapshot of a customer, and records the event of a change.
  *
- * INVARIANT: a snapshot is stored only if the row still has the version from before the provider was polled. A
- * response that another one overtook changes nothing, and each change has one event.
+ * INVARIANT: a snapshot is stored only if the row still has the version from before the provider was polled. A response
+ * that another response has overtaken changes nothing, and each change has one event.
  *
  * @param known the row from before the provider was polled.
- * @param submitted the submission before the response, if any.
+ * @param submitted the data that was submitted before the response, if any.
  * @returns the current row.
  */
 export async function storeSnapshot(
@@ -116,14 +116,14 @@ export async function storeSnapshot(
   if (taken === 0) {
     return em.findOneOrFail(FiatCustomerEntity, { id: known.id }, { disableIdentityMap: true });
   }
-  // Not every change is shown in an event.
+  // Events do not show every change, but the audit log has all of them.
   if (isChanged)
     noteChange(context.notes, { appId: known.appId, what: 'fiat_customer.updated', id: known.entityId });
   await tell(context, known, next.snapshot);
   return { ...known, ...next };
 }
 
-/** The stored snapshot with its members in the order of `storedSnapshot`, so that the JSON texts can be compared. */
+/** Orders the members of the stored snapshot as `storedSnapshot` does, so that the JSON texts can be compared. */
 function storedAgain({ snapshot }: StoredFiatCustomer): StoredFiatCustomer['snapshot'] {
   const { status, terms, verification, rejectionReasons, capabilities, endorsements } = snapshot;
   const { requirementsDue, futureRequirementsDue } = snapshot;
@@ -154,18 +154,22 @@ async function tell(
 
 /** How long lists accept a response of the provider as current. */
 const CURRENT_MS = 5000;
-/** How long a claim on a customer lasts. */
+/** How long a claim of a customer lasts. */
 const LEASE_MS = 60_000;
 
-/** A customer and the provider's response; undefined if the provider could not be reached. */
+/**
+ * A customer with the provider's response. The snapshot is undefined if the stored one is current, or if the provider
+ * could not be reached.
+ */
 export interface PolledCustomer {
   readonly known: StoredFiatCustomer;
   readonly snapshot: CustomerSnapshot | undefined;
 }
 
 /**
- * The verifications of a user or an organization, newest first. Verifications older than five seconds are polled
- * again, so that a revocation shows at once. If the provider is unreachable, the stored status is used.
+ * Reads the verifications of a user or an organization, newest first. Polls the provider about verifications that were
+ * last polled more than five seconds ago, so that a revocation shows at once. If the provider is unreachable, the
+ * stored status is used.
  *
  * @throws ApiError not_found
  */
@@ -193,7 +197,7 @@ export function storeAll(
   );
 }
 
-/** Polls the provider about a customer. Undefined if the provider cannot be reached. */
+/** Polls the provider about a customer; undefined if the provider cannot be reached. */
 export async function pollCustomer(
   { fiatProviders, log }: Pick<Services, 'fiatProviders' | 'log'>,
   { provider, environment, customerId }: StoredFiatCustomer,
@@ -208,8 +212,8 @@ export async function pollCustomer(
 }
 
 /**
- * Makes customers due that a provider's hints name. Hints about deposits and payouts have no effect, because both are
- * polled continuously.
+ * Makes the customers due that the notifications of a provider name, so that they are polled next. Notifications about
+ * deposits and payouts have no effect, because both are polled continuously.
  */
 export async function expediteChecks(
   em: SqlEntityManager,

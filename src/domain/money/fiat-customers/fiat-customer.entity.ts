@@ -42,14 +42,14 @@ export const FiatCustomerEntity = defineEntity({
     entityId: p.text(),
     provider: p.text(),
     environment: p.text().$type<FiatEnvironment>(),
-    /** The provider's id. */
+    /** The id that the provider has for the customer. */
     customerId: p.text(),
     snapshot: jsonText<StoredSnapshot>(),
     /** Counts the stored snapshots, so that an older snapshot never replaces a newer one. */
     version: p.integer(),
     /** When data was last submitted; null before the first submission. */
     submittedAtMs: p.bigint('number').strictNullable(),
-    /** Identifies a repetition of the last submission; null before the first. */
+    /** Recognizes a repetition of the last submission; null before the first submission. */
     submissionFingerprint: p.text().strictNullable(),
     /** When the provider was last polled. */
     checkedAtMs: p.bigint('number'),

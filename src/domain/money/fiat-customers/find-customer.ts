@@ -15,7 +15,7 @@ export interface FiatEntity {
 }
 
 /**
- * A user or an organization of the app, with its full id.
+ * Finds a user or an organization of the app, and returns it with its full id.
  *
  * @throws ApiError not_found
  */
@@ -41,7 +41,7 @@ export async function lockFiatEntity(
   await (type === 'user' ? lockUser(context, id) : findOrganizationForUpdate(context, id));
 }
 
-/** CHOICE: the provider's environment if a request names none. It is the same in all fiat operations. */
+/** CHOICE: the environment of the provider if a request names none. It is the same in all fiat operations. */
 const DEFAULT_ENVIRONMENT: FiatEnvironment = 'production';
 
 /** A provider and its environment, as a request names them. */
@@ -50,13 +50,13 @@ export interface NamedProvider {
   readonly environment?: FiatEnvironment | undefined;
 }
 
-/** The environment of a request, or the default. */
+/** Returns the environment of a request, or the default. */
 export function environmentOf({ environment }: Pick<NamedProvider, 'environment'>): FiatEnvironment {
   return environment ?? DEFAULT_ENVIRONMENT;
 }
 
 /**
- * The provider that a request names.
+ * Finds the provider that a request names.
  *
  * @throws ApiError not_supported if this environment of the provider is not configured.
  */
@@ -94,7 +94,7 @@ export async function askProvider<Answer>(provider: string, call: () => Promise<
 
 type ReadContext = Pick<PlanContext, 'app' | 'em'>;
 
-/** The customer of a user or an organization at a provider; undefined before verification was started. */
+/** Returns the customer of a user or an organization at a provider; undefined before verification was started. */
 export async function getCustomer(
   { app, em }: ReadContext,
   { type, id }: FiatEntity,
@@ -105,7 +105,7 @@ export async function getCustomer(
   return found ?? undefined;
 }
 
-/** The customers of a user or an organization, one for each provider and environment. They are a handful at most. */
+/** Lists the customers of a user or an organization, at most one for each provider and environment. */
 export function customersOf(
   { app, em }: ReadContext,
   { type, id }: FiatEntity,
@@ -117,10 +117,10 @@ export function customersOf(
   );
 }
 
-// Today there is one provider with two environments.
+// A bound for the query. Today there is one provider with two environments.
 const MAX_CUSTOMERS = 20;
 
-/** The customer with this id at a provider, of any app. */
+/** Returns the customer with this id at a provider, of any app; undefined if there is none. */
 export async function getCustomerById(
   em: PlanContext['em'],
   { provider, environment }: { readonly provider: string; readonly environment: FiatEnvironment },
@@ -130,10 +130,10 @@ export async function getCustomerById(
 }
 
 /**
- * The provider's id of a verified customer.
+ * Returns the id that the provider has for a verified customer.
  *
  * @param entity with its full id.
- * @throws ApiError invalid_state unless the customer is active and may do this.
+ * @throws ApiError invalid_state unless the customer is active and has the required endorsement.
  */
 export async function requireCustomer(
   context: Pick<PlanContext, 'app' | 'em'>,
@@ -169,7 +169,7 @@ export async function requireCustomer(
   );
 }
 
-/** The links where a customer continues. Only responses that create links contain them. */
+/** The links to pages on which a customer continues. Only responses that create links contain them. */
 export interface CustomerLinks {
   readonly terms?: string | undefined;
   readonly verification?: string | undefined;
@@ -177,17 +177,17 @@ export interface CustomerLinks {
 
 type Customer = Pick<StoredFiatCustomer, 'provider' | 'environment' | 'snapshot'>;
 
-/** The verification status of a user in wire form. */
+/** Converts the verification status of a user to wire form. */
 export function kycView(customer: Customer, links: CustomerLinks = {}): KYCStatusResponse {
   return { ...statusView(customer, links), kyc: checkView(customer.snapshot, links) };
 }
 
-/** The verification status of an organization in wire form. */
+/** Converts the verification status of an organization to wire form. */
 export function kybView(customer: Customer, links: CustomerLinks = {}): KYBStatusResponse {
   return { ...statusView(customer, links), kyb: checkView(customer.snapshot, links) };
 }
 
-/** The provider's terms in wire form. */
+/** Converts the customer's state of the provider's terms to wire form. */
 export function tosView(
   { provider, environment, snapshot }: Customer,
   { terms }: CustomerLinks,
@@ -230,7 +230,7 @@ function endorsementsView({ endorsements }: StoredSnapshot) {
   }));
 }
 
-/** The `data` of `user.kyc.updated` and `organization.kyb.updated`. */
+/** Returns the `data` of `user.kyc.updated` and `organization.kyb.updated`. */
 export function eventData(snapshot: StoredSnapshot, check: 'kyc' | 'kyb') {
   return {
     status: snapshot.status,
@@ -242,7 +242,7 @@ export function eventData(snapshot: StoredSnapshot, check: 'kyc' | 'kyb') {
 }
 
 /**
- * The e-mail address of a user: the given one, or one from a linked account.
+ * Returns the e-mail address of a user: the given one, or one from a linked account.
  *
  * @throws ApiError invalid_data when there is none.
  */
@@ -256,7 +256,7 @@ export async function requireEmail(
   throw invalidField('/email', 'expected an email address: the user has no linked one');
 }
 
-/** The address of the user's linked e-mail account, if any. */
+/** Returns the address of the user's linked e-mail account, if any. */
 export async function getEmail(
   context: Pick<PlanContext, 'app' | 'em'>,
   userId: string,

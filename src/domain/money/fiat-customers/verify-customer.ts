@@ -41,11 +41,11 @@ import {
 type AskContext = Pick<PlanContext, 'app' | 'em' | 'fiatProviders'>;
 type StoreContext = Pick<OperationContext, 'app' | 'em' | 'ids' | 'notes' | 'nowMs' | 'entropy' | 'keyStore'>;
 
-/** The results about a customer from before the transaction of the request. */
+/** A customer and the provider's response, from before the transaction of the request. */
 export interface AskedCustomer {
   readonly entity: FiatEntity;
   readonly named: NamedProvider;
-  /** Undefined for a new customer. */
+  /** The stored row; undefined for a new customer. */
   readonly known: StoredFiatCustomer | undefined;
   readonly snapshot: CustomerSnapshot;
   readonly links: CustomerLinks;
@@ -53,7 +53,7 @@ export interface AskedCustomer {
   readonly submission: object | undefined;
 }
 
-/** The links to create. */
+/** The provider, and which links a request asks for. */
 interface VerificationInput extends NamedProvider {
   readonly endorsements?: readonly string[] | undefined;
   readonly client_agreement_id?: string | undefined;
@@ -61,7 +61,7 @@ interface VerificationInput extends NamedProvider {
   readonly links: readonly ('terms' | 'verification')[];
 }
 
-/** Reads the contact of a customer. Called only if the provider does not have the customer yet. */
+/** Reads the contact data of a customer. It is called only if the provider does not have the customer yet. */
 type ReadContact = (entity: FiatEntity) => Promise<{ readonly email: string; readonly name?: string }>;
 
 /**
@@ -90,7 +90,7 @@ export async function askForLinks(
   return { entity, named: input, known, snapshot, links, submission: undefined };
 }
 
-/** The statuses of a customer whose last submission the provider is reviewing or has approved. */
+/** The statuses in which the provider is reviewing the last submission or has approved it. */
 const takenStatuses = new Set(['under_review', 'active']);
 
 /**
@@ -106,7 +106,7 @@ async function askToVerify(
   found: Pick<AskedCustomer, 'entity' | 'known' | 'named'>,
   submission: Pick<VerificationInput, 'endorsements' | 'client_agreement_id'> &
     Pick<Submission, 'kind' | 'data'> & {
-      /** The data as the request gave it, without additions. */
+      /** The data as the request had it, without additions. */
       readonly given: object;
     },
 ): Promise<AskedCustomer> {
@@ -117,7 +117,7 @@ async function askToVerify(
     ...{ endorsements: submission.endorsements, clientAgreementId: submission.client_agreement_id },
   };
   const { kind, data } = submission;
-  // Hashes the data only once, because documents can be large.
+  // Hash the data only once, because documents can be large.
   const place = { provider: named.provider, environment: environmentOf(named) };
   const submitted = { ...terms, id: undefined, ...place, kind, data: submission.given };
   const digest = { submission: hash('sha256', canonicalJson(submitted)) };
@@ -130,7 +130,7 @@ async function askToVerify(
   return { ...found, snapshot, links: {}, submission: digest };
 }
 
-/** The current state of the customer if the provider already has this submission. */
+/** Reads the current state of the customer if the provider already has this submission; undefined if it has not. */
 async function getTaken(
   context: AskContext & Pick<PlanContext, 'keyStore'>,
   { known, named }: Pick<AskedCustomer, 'known' | 'named'>,
@@ -143,7 +143,7 @@ async function getTaken(
   return current !== undefined && takenStatuses.has(current.status) ? current : undefined;
 }
 
-/** Stores the customer in the transaction of the request. Returns it with the links that were created. */
+/** Stores the customer in the transaction of the request. Returns the customer with the links that were created. */
 export async function storePrepared(
   context: StoreContext,
   planned: Planned<AskedCustomer>,
@@ -203,7 +203,7 @@ function kindOf({ type }: FiatEntity) {
   return type === 'user' ? 'person' : 'business';
 }
 
-/** The reference that identifies a customer at the provider. It contains no personal data. */
+/** Returns the reference that identifies a customer at the provider. It contains no personal data. */
 function referenceOf({ app }: AskContext, { type, id }: FiatEntity): string {
   return `${app.id}/${type}/${id}`;
 }

@@ -13,7 +13,7 @@ import { recordDepositCompleted } from './record-fiat-deposits.ts';
 
 // KYSELY: rows are claimed with `skip locked`.
 
-/** CHOICE: how often a chain is polled for the transaction of a deposit. */
+/** CHOICE: the interval at which a chain is polled for the transaction of a deposit. */
 const AGAIN_MS = 2000;
 
 /** A deposit that the provider has sent to its wallet. */
@@ -23,7 +23,7 @@ export interface SentDeposit {
   readonly rawOutput: string | null;
   readonly asset: string;
   readonly chain: string;
-  /** The address of the wallet. */
+  /** The address of the wallet that receives the deposit. */
   readonly address: string;
 }
 
@@ -76,8 +76,8 @@ export async function claimSentDeposits(
 }
 
 /**
- * The amount that arrived, in base units, once the transaction is in a block of a configured chain. Undefined before.
- * Call it outside any transaction.
+ * Returns the amount that arrived, in base units, once the transaction is in a block; undefined before. Also undefined
+ * if the chain is not configured. Call it outside any transaction.
  */
 export async function findArrival(
   { chains }: Pick<Services, 'chains'>,
@@ -105,17 +105,19 @@ async function arrivalOf(
     );
     return received && sumOf(received);
   }
-  // We did not send the transaction, so there are no signed bytes to pass.
+  // The provider sent the transaction, so we have no signed bytes to pass.
   const status = await chain.statusOf(hash, new Uint8Array());
   return status.kind === 'included' && rawOutput !== null ? BigInt(rawOutput) : undefined;
 }
 
-/** The total that was received. Undefined if nothing was received: such a transaction does not complete a deposit. */
+/**
+ * Sums the received amounts. Returns undefined if nothing was received: such a transaction does not complete a deposit.
+ */
 function sumOf(received: readonly { readonly rawAmount: bigint }[]): bigint | undefined {
   return received.length === 0 ? undefined : received.reduce((sum, { rawAmount }) => sum + rawAmount, 0n);
 }
 
-// Case does not matter in EVM addresses, which start with 0x.
+// EVM addresses, which start with 0x, are compared regardless of case.
 function isSame(left: string, right: string): boolean {
   return left.startsWith('0x') ? left.toLowerCase() === right.toLowerCase() : left === right;
 }

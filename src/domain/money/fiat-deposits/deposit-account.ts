@@ -60,7 +60,7 @@ async function sealInstructions(
   });
 }
 
-/** The payment instructions of accounts, by id. Accounts without stored instructions are omitted. */
+/** Reads the payment instructions of accounts, by id. Accounts without stored instructions are omitted. */
 async function readInstructions(
   { em, keyStore }: InstructionsContext,
   accounts: readonly Account[],
@@ -75,7 +75,7 @@ async function readInstructions(
   return found;
 }
 
-/** Deposit accounts in wire form, with their payment instructions. */
+/** Converts deposit accounts to wire form, with their payment instructions. */
 export async function depositAccountViews(
   context: Pick<OperationContext, 'em' | 'keyStore'>,
   accounts: readonly StoredDepositAccount[],
@@ -99,7 +99,7 @@ export async function depositAccountViews(
 type FindContext = Pick<OperationContext, 'app' | 'em'>;
 
 /**
- * The deposit accounts of a wallet in one environment of a provider, newest first.
+ * Lists the deposit accounts of a wallet in one environment of a provider, newest first.
  *
  * @throws ApiError not_found
  */
@@ -116,11 +116,14 @@ export async function listFiatDepositAccounts(
   );
 }
 
-/** Limits the list. There are few activated accounts, but many may have been deactivated; the newest are shown. */
+/**
+ * The maximum length of the list. A wallet has few activated accounts, but may have many deactivated ones; the newest
+ * are shown.
+ */
 const MAX_LISTED = 200;
 
 /**
- * A deposit account of a wallet.
+ * Finds a deposit account of a wallet.
  *
  * @throws ApiError not_found
  */
@@ -143,7 +146,7 @@ interface DepositAccountInput {
   readonly body: CreateFiatDepositAccountRequest;
 }
 
-/** An account as the provider opened it; undefined if it was already open. */
+/** The account as the provider opened it; undefined if it was already open. */
 type PlannedDepositAccount = VirtualAccount | undefined;
 
 /**
@@ -151,8 +154,8 @@ type PlannedDepositAccount = VirtualAccount | undefined;
  * the provider opens it once.
  *
  * @throws ApiError not_found; not_supported for a provider, currency, chain or asset that is not served here;
- * invalid_state for a wallet without a user or organization, and for one that is not verified; invalid_request for
- * too many accounts; unavailable when the provider cannot be reached.
+ * invalid_state for a wallet without a user or organization, and for a user or organization that is not verified;
+ * invalid_request for too many accounts; unavailable when the provider cannot be reached.
  */
 export async function planFiatDepositAccount(
   context: PlanContext,
@@ -164,7 +167,7 @@ export async function planFiatDepositAccount(
   const provider = findProvider(context, place);
   requireNetwork(provider, asset.chain, '/environment');
   if (context.chains.find(asset.chain.caip2) === undefined) {
-    // A deposit is complete when its transaction is in a block. Without the chain, that could never be seen.
+    // A deposit is complete when its transaction is in a block, which only a configured chain can show.
     const what = `the chain \`${asset.chain.name}\` is not configured here`;
     throw new ApiError('not_supported', `/destination/chain: ${what}`);
   }
@@ -207,7 +210,7 @@ export async function openDepositAccount(
   { walletId, body, planned }: DepositAccountInput & { readonly planned: Planned<PlannedDepositAccount> },
 ): Promise<StoredDepositAccount> {
   const opened = unwrapPlan(planned);
-  // Locks the wallet, so that its accounts are opened one after the other, and not while it is archived.
+  // Lock the wallet, so that its accounts are opened one after the other, and not while it is archived.
   const wallet = await findWalletForUpdate(context, walletId);
   const same = sameAccount(wallet, body, readAsset(wallet, body));
   const known = await context.em.findOne(FiatDepositAccountEntity, { ...same, status: 'activated' });
@@ -247,7 +250,11 @@ function readAsset(wallet: WalletRow, { source, destination }: CreateFiatDeposit
   return requireWalletAsset(wallet, destination, '/destination');
 }
 
-/** The values that identify an account. CHOICE: two requests with the same values are about the same account. */
+/**
+ * Returns the values that identify an account.
+ *
+ * CHOICE: two requests with the same values are about the same account.
+ */
 function sameAccount(wallet: WalletRow, body: CreateFiatDepositAccountRequest, { asset, chain }: KnownAsset) {
   return {
     walletId: wallet.id,
@@ -259,6 +266,8 @@ function sameAccount(wallet: WalletRow, body: CreateFiatDepositAccountRequest, {
 }
 
 /**
+ * Refuses a request with another fee than the account's.
+ *
  * CHOICE: a second request for an account never changes the account's fee. A request with a different fee, or without a
  * fee, is refused as a conflict. To use a different fee, a client opens an account for another wallet.
  *
@@ -299,8 +308,8 @@ async function requireRoom({ em }: Pick<PlanContext, 'em'>, walletId: string): P
 // KYSELY: rows are claimed with `skip locked`.
 
 /**
- * CHOICE: how often a provider is polled for instructions that it is preparing, and how often a request to close an
- * account is repeated.
+ * CHOICE: the interval at which a provider is polled for instructions that it is preparing, and at which a request to
+ * close an account is repeated.
  */
 const AGAIN_MS = 2000;
 
@@ -352,7 +361,7 @@ export async function claimDueAccounts(
   return due;
 }
 
-/** The provider's response about an account; undefined while there is nothing to store. */
+/** Polls the provider about an account; undefined while there is nothing to store. */
 export async function pollDepositAccount(
   { fiatProviders }: Pick<Services, 'fiatProviders'>,
   { provider: name, environment, customerId, virtualAccountId, status }: StoredDepositAccount,

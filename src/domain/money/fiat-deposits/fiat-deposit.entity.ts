@@ -20,12 +20,15 @@ export const FiatDepositAccountEntity = defineEntity({
     /** JSON array of the names of payment rails. */
     paymentRails: p.text(),
     asset: p.text(),
-    /** The chain's name in the contract. */
+    /** The chain's name in the API. */
     chain: p.text(),
     /** The app's fee on each deposit, in the notation of the request. */
     developerFeePercent: p.text().default('0'),
     createdAtMs: p.bigint('number'),
-    /** When the provider is polled next for the payment instructions; null once they are stored. */
+    /**
+     * When the provider is next polled for the payment instructions, or asked to close the account; null if neither is
+     * needed.
+     */
     nextCheckAtMs: p.bigint('number').strictNullable(),
   },
   indexes: [
@@ -105,8 +108,8 @@ export const FiatDepositEntity = defineEntity({
 export type StoredDeposit = InferEntity<typeof FiatDepositEntity>;
 
 /**
- * The position up to which the deposits of a provider have been read. The row is created with the first deposit
- * account at the provider.
+ * The position up to which the deposits of a provider have been read. The row is created with the first deposit account
+ * at the provider.
  */
 export const FiatPositionEntity = defineEntity({
   name: 'FiatPosition',

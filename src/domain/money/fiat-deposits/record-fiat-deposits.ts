@@ -103,7 +103,7 @@ type RecordContext = Pick<OperationContext, 'em' | 'ids' | 'notes' | 'nowMs'>;
 
 const BEGINNING = '';
 
-/** A position in a provider's history of deposits; undefined is the beginning. */
+/** A provider's history of deposits, with the position up to which it was read. Undefined means the beginning. */
 export interface FiatPosition extends FiatPlace {
   readonly after: string | undefined;
 }
@@ -113,7 +113,7 @@ interface ReadDeposits extends FiatPosition {
   readonly page: FiatDepositPage;
 }
 
-// KYSELY: read every second, even if nothing happens. A prepared statement takes a tenth of the CPU.
+// KYSELY: this statement runs every second, even if nothing happens. Prepared, it takes a tenth of the CPU.
 const selectPositions = prepareQuery<
   Record<never, never>,
   { provider: string; environment: string; position: string }
@@ -125,7 +125,7 @@ const selectPositions = prepareQuery<
     .orderBy('environment'),
 );
 
-/** The providers whose deposits are followed, each with the position to read from. */
+/** Lists the providers whose deposits are followed, each with the position to read from. */
 export async function listFiatPositions(em: RecordContext['em']): Promise<readonly FiatPosition[]> {
   const { rows } = await selectPositions(em, {});
   return rows.map(({ provider, environment, position }) => ({
@@ -147,8 +147,8 @@ export async function beginFiatPosition(em: RecordContext['em'], place: FiatPlac
 }
 
 /**
- * Stores what a provider reports about deposits, records their events, and moves the position in its history, all in
- * one transaction. Does nothing when another process has moved the position in the meantime.
+ * Stores the reports of a provider about deposits, records their events, and moves the position in the provider's
+ * history, all in one transaction. Does nothing when another process has moved the position in the meantime.
  *
  * INVARIANT: a deposit only moves forward, in whatever order and however often its reports arrive. Each of its events
  * is recorded once.
@@ -236,7 +236,7 @@ async function advance(
     await recordDepositFailed(context, { account, deposit, report });
     return;
   }
-  // Without a transaction hash, the deposit counts as on its way. A later report will have the hash.
+  // Without a transaction hash, the deposit still counts as `delivering`. A later report will have the hash.
   const isSent = report.state !== 'delivered' || report.transactionHash !== undefined;
   const state = isSent ? report.state : 'delivering';
   if (ranks[state]! <= rank) return;
@@ -248,14 +248,14 @@ async function advance(
   deposit.nextCheckAtMs = context.nowMs;
 }
 
-/** A deposit, as stored. */
+/** A stored deposit, for the sandbox's control plane. */
 interface FoundDeposit {
   readonly accountId: string;
   readonly environment: FiatEnvironment;
   readonly state: string;
 }
 
-/** The deposit with this id at its provider, of any app; undefined for an unknown one. */
+/** Returns the deposit with this id at its provider, of any app; undefined for an unknown id. */
 export async function getFiatDeposit(
   em: SqlEntityManager,
   providerDepositId: string,
@@ -269,7 +269,7 @@ export async function getFiatDeposit(
   };
 }
 
-/** The deposit account of any app with this id at the provider; undefined if unknown. */
+/** Returns the deposit account of any app with this id at the provider; undefined for an unknown id. */
 export async function getVirtualAccount(
   em: SqlEntityManager,
   accountId: string,

@@ -14,7 +14,7 @@ interface GasPaid {
 }
 
 /**
- * The total gas cost in US dollars at current prices, not rounded.
+ * Returns the total gas cost in US dollars at current prices, not rounded.
  *
  * CHOICE: gas on test networks counts as free, and so does gas on chains whose native asset has no price here.
  */
@@ -49,7 +49,7 @@ interface GasSpendQuery {
 }
 
 /**
- * The amount in US dollars that the app paid in a time range for the gas of sponsored transactions.
+ * Returns the amount in US dollars that the app paid in a time range for the gas of sponsored transactions.
  *
  * CHOICE: gas is priced at current rates, because past rates are not kept. The sum is not rounded, because gas on a
  * rollup costs less than a cent.

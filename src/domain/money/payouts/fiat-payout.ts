@@ -52,7 +52,7 @@ export interface PayoutPlan {
   readonly rail: string;
   readonly opened: OpenedPayout;
   readonly build: PlannedTransfer['build'];
-  /** Cancels the payout at the provider. Otherwise the provider would wait for a deposit that never comes. */
+  /** Cancels the payout at the provider, which would otherwise wait for a deposit that never comes. */
   cancel(): void;
 }
 
@@ -65,7 +65,11 @@ const rails: Readonly<Record<string, readonly string[]>> = {
   swift: ['swift'],
 };
 
-/** @throws ApiError invalid_data for a rail that does not reach the account. */
+/**
+ * Returns the payment rail of a payout.
+ *
+ * @throws ApiError invalid_data for a rail that does not reach the account.
+ */
 function railOf({ accountType }: StoredFiatAccount, wanted: string | undefined): string {
   const known = rails[accountType] ?? [accountType];
   if (wanted === undefined) return known[0]!;
@@ -137,7 +141,7 @@ export async function planPayout(
 }
 
 /**
- * The bank account of a payout. It must belong to the user or organization of the wallet.
+ * Finds the bank account of a payout. It must belong to the user or organization of the wallet.
  *
  * @throws ApiError invalid_data
  */
@@ -155,7 +159,10 @@ async function requireOwnAccount(
   return account;
 }
 
-/** The refusal of a bank account that does not exist, or belongs to another user or organization than the wallet. */
+/**
+ * Returns the refusal of a bank account that does not exist, or belongs to another user or organization than the
+ * wallet.
+ */
 function unknownAccount(): ApiError {
   return invalidField(
     '/destination/fiat_account_id',
@@ -167,13 +174,16 @@ function placeOf({ provider, environment }: StoredFiatAccount) {
   return { provider, environment: environment as FiatEnvironment };
 }
 
-/** The user or organization of an account, in the form that `requireCustomer` expects. */
+/** Returns the user or organization of an account, in the form that `requireCustomer` expects. */
 function customerOf(account: StoredFiatAccount) {
   const entity = { type: account.entityType as FiatEntity['type'], id: account.entityId };
   return { entity, named: placeOf(account), capability: 'payout_fiat' as const };
 }
 
-/** The idempotency key for the provider. A repeated request returns the stored response and opens nothing new. */
+/**
+ * Derives the idempotency key for the provider. A repeated request gets the response of the first one, and the provider
+ * opens no second payout.
+ */
 function keyOf({ app, idempotencyKey, requestId }: PlanContext, wallet: WalletRow, body: object): string {
   return providerKey('payout', app.id, wallet.id, idempotencyKey ?? null, idempotencyKey ?? requestId, body);
 }
@@ -222,7 +232,10 @@ function cancelAtProvider(
   });
 }
 
-/** The deposit must be in a block before the payout expires. Nothing is signed if less time than this is left. */
+/**
+ * The minimum time before a payout expires, in seconds. With less time, its deposit might be in a block too late, so
+ * nothing is signed.
+ */
 const MIN_SECONDS = 60;
 
 interface PayoutInput {
@@ -291,8 +304,8 @@ async function payOut(
 }
 
 /**
- * Checks again that the account exists, and locks it. A payout and the removal of its account come one after the
- * other.
+ * Checks again that the account exists, and locks it, so that a payout and the removal of its account come one after
+ * the other.
  */
 async function requireStillPayable(
   context: OperationContext,
@@ -307,7 +320,7 @@ async function requireStillPayable(
   }
 }
 
-/** The wire fields of responses and events. */
+/** Returns the wire fields that describe the request, for responses and events. */
 function detailsOf(
   body: CreateFiatPayoutRequest,
   { asset, rawAmount, developerFeePercent }: PayoutTerms,

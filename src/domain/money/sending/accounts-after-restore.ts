@@ -25,7 +25,7 @@ const selectRestore = prepareQuery<Account, { noticedAtMs: number; isAccepted: s
       .limit(1),
 );
 
-/** The highest nonce used by one of our transactions. */
+/** The highest nonce that one of our transactions uses. */
 const selectHighestNonce = prepareQuery<Account, { highest: number | null }>((database, { caip2, address }) =>
   database
     .selectFrom((from) =>
@@ -49,11 +49,12 @@ const selectHighestNonce = prepareQuery<Account, { highest: number | null }>((da
 );
 
 /**
- * Requires that the chain has no transaction of the account that a restored database lacks. Otherwise a request could
- * repeat such a transaction. The check runs once per account and chain after a restore. It compares the chain's nonce
- * with our transactions. Where transactions have no nonce, the chain cannot tell, and an operator must decide.
+ * Requires that the chain has no transaction of the account that a restored database lacks. Without this check, a
+ * request could repeat such a transaction. The check runs once per account and chain after a restore. It compares the
+ * chain's nonce with our transactions. Where transactions have no nonce, the chain cannot tell, and an operator must
+ * decide.
  *
- * @throws ApiError transaction_broadcast_failure, also for every replay of the request.
+ * @throws ApiError transaction_broadcast_failure, also for every repetition of the request.
  */
 export async function requireKnownAccount(
   context: Pick<OperationContext, 'em' | 'nowMs'>,
@@ -78,7 +79,7 @@ export async function requireKnownAccount(
   );
 }
 
-/** The number of nonces of the account that are used according to the database. */
+/** Returns the number of the account's nonces that the database counts as used. */
 export async function knownNonces(em: OperationContext['em'], account: Account): Promise<number> {
   const [used] = (await selectHighestNonce(em, account)).rows;
   return used?.highest === null || used === undefined ? 0 : Number(used.highest) + 1;

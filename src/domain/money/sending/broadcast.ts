@@ -36,8 +36,8 @@ type BroadcastContext = Pick<OperationContext, 'chains' | 'inUnit' | 'ids' | 'no
  *
  * @returns whether the chain is known to have accepted the transaction.
  * @throws ApiError insufficient_funds, transaction_execution_failure, transaction_broadcast_failure when the chain
- * refuses it. The transaction then becomes `failed` and its nonce is free again, or it becomes `replaced` if the
- * nonce was already used.
+ * refuses it. The transaction then becomes `failed` and its nonce is free again, or it becomes `replaced` if the nonce
+ * was already used.
  */
 async function broadcastTransaction(
   context: BroadcastContext,
@@ -54,7 +54,7 @@ async function broadcastTransaction(
         outcome.reason === 'stale'
           ? ((await findStale(chain, row)) ?? failed(row, outcome.message))
           : failed(row, outcome.message);
-      // Includes `replaced`: the chain refuses a nonce that another transaction has already used.
+      // This includes `replaced`: the chain refuses a nonce that another transaction has already used.
       if (neverHasEffect.has(finding.status)) refused = chainRefusal(outcome.reason, outcome.message);
     }
     await context.inUnit((em, notes) => advanceTransaction({ ...context, em, notes }, row, finding));
@@ -67,9 +67,9 @@ async function broadcastTransaction(
 }
 
 /**
- * Broadcasts transactions that build on each other. Each is sent only once the chain has the previous one. If the
- * chain cannot be reached, the job sends the rest. If the chain refuses one, the rest can no longer take effect and
- * ends too.
+ * Broadcasts transactions that build on each other. Each is sent only once the chain has the previous one. If the chain
+ * cannot be reached, the job sends the rest. If the chain refuses one, the later ones can no longer take effect and end
+ * as well.
  *
  * @throws what `broadcastTransaction` throws.
  */
@@ -90,7 +90,7 @@ async function broadcastInOrder(
   }
 }
 
-/** Ends transactions that were never sent. If storing this fails, the job does it later. */
+/** Ends transactions that were never sent. If this fails, the job ends them later. */
 async function endUnsent(context: BroadcastContext, rows: readonly TransactionRow[]): Promise<void> {
   try {
     await context.inUnit(async (em, notes) => {
@@ -109,13 +109,13 @@ export interface BuiltTransaction {
   readonly action: PolicyAction;
   /** The sender's nonce. Undefined on chains without nonces, and for a nonce in a separate lane. */
   readonly nonce?: number | undefined;
-  /** The transaction with a lower nonce that must reach the chain first. */
+  /** The id of the transaction with a lower nonce that must reach the chain first. */
   readonly afterTransactionId?: string | undefined;
-  /** The authorizations that use nonces of the sender or of other accounts. */
+  /** The EIP-7702 authorizations in the transaction, which use nonces of the sender or of other accounts. */
   readonly authorizations?: readonly HeldAuthorization[] | undefined;
-  /** The signed transaction, in the contract's names. EVM only. */
+  /** The signed transaction, with the field names of the API document. EVM only. */
   readonly request?: object | undefined;
-  /** Set when someone else pays the gas: the paymaster of a user operation, or a fee payer who also signs. */
+  /** Set when another party pays the gas: the paymaster of a user operation, or a fee payer who also signs. */
   readonly sponsorship?: 'operation' | 'fee_payer';
   /**
    * Signs the transaction.
@@ -143,10 +143,10 @@ export interface SignedBytes {
 }
 
 export interface SendOptions {
-  /** The RPC method or wallet action that sends it. */
+  /** The RPC method or wallet action that sends the transaction. */
   readonly method: string;
   readonly referenceId?: string | undefined;
-  /** Whether to respond without waiting for the chain. The job then broadcasts. */
+  /** Whether to respond without waiting for the chain. The job then broadcasts the transaction. */
   readonly isOptimistic?: boolean | undefined;
 }
 
@@ -157,16 +157,16 @@ export interface SentTransaction extends SignedBytes {
 }
 
 /**
- * Signs a built transaction, stores its bytes, and schedules the broadcast for after the commit. The caller has
- * already authorized this use of the wallet.
+ * Signs a built transaction, stores its bytes, and schedules the broadcast for after the commit. The caller has already
+ * authorized this use of the wallet.
  *
  * CHOICE: an earlier transaction with a lower nonce may not have reached the chain, and may never reach it. Sent at
  * once, this one could wait for that nonce forever. In this case the response comes before the broadcast. The job
- * broadcasts this transaction after the earlier one. If the earlier one ends without effect, this one ends as
- * `failed` without being sent.
+ * broadcasts this transaction after the earlier one. If the earlier one ends without effect, this one ends as `failed`
+ * without being sent.
  *
- * @throws ApiError transaction_broadcast_failure when the identical transaction was sent before; after the commit,
- * what `broadcastTransaction` throws.
+ * @throws ApiError transaction_broadcast_failure when the identical transaction was sent before; after the commit, what
+ * `broadcastTransaction` throws.
  */
 export async function sendBuilt(
   context: OperationContext,
@@ -186,7 +186,7 @@ export type BuildTransaction = (context: OperationContext) => Promise<BuiltTrans
 
 /**
  * Signs and stores transactions that build on each other, one after the other so that their nonces are consecutive.
- * After the commit they are broadcast in this order. If the chain refuses one, those after it end too.
+ * After the commit they are broadcast in this order. If the chain refuses one, the later ones end as well.
  *
  * @returns the signed transactions, in order.
  */
@@ -208,15 +208,19 @@ export async function sendInOrder(
   return sent.map(({ built, row }) => ({ built, transactionId: row.id }));
 }
 
-/** A transaction that is signed and stored. */
 interface Signed {
   readonly signed: SignedBytes;
   readonly row: TransactionRow;
-  /** Whether the request broadcasts it. */
+  /** Whether the request broadcasts the transaction itself, instead of the job. */
   readonly isBroadcastHere: boolean;
 }
 
-/** @param before the previous transaction of the same action, on which this one builds. */
+/**
+ * Signs a built transaction and stores it.
+ *
+ * @param before the previous transaction of the same action, on which this one builds.
+ * @throws ApiError transaction_broadcast_failure when the identical transaction was sent before.
+ */
 async function signBuilt(
   context: OperationContext,
   wallet: WalletRow,
@@ -262,7 +266,9 @@ async function signBuilt(
   return { signed, row, isBroadcastHere };
 }
 
-/** The signer has its own settings, which may be stricter than the settings of this server. */
+/**
+ * Translates a refusal of the signer, which has fee ceilings of its own that may be stricter than those of this server.
+ */
 function asRefusal(error: unknown): unknown {
   if (error instanceof FeeAboveCeilingError)
     return new ApiError('transaction_broadcast_failure', error.message);

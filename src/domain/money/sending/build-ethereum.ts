@@ -13,7 +13,7 @@ import { authorizationsOf, holdNonces } from './nonces.ts';
 import { type EthereumPlan, givenNonce, readAuthorizations } from './plan-ethereum.ts';
 
 /**
- * The signed bytes of a complete transaction, and their hash.
+ * Signs a complete transaction. Returns its bytes and their hash.
  *
  * @throws SigningInputError
  */
@@ -26,7 +26,7 @@ export async function signEthereum(key: SigningKey, transaction: EthereumTransac
 /**
  * Builds the bytes of a planned transaction and reserves the nonces that it uses until the database transaction ends.
  *
- * @param method the method under which policies evaluate it.
+ * @param method the method under which policies evaluate the transaction.
  * @throws SigningInputError for fields that the transaction's type cannot carry; what `holdNonces` throws.
  */
 export async function buildEthereum(

@@ -7,10 +7,10 @@ type ChainKind = AnyChain['kind'];
 const namespaces: Readonly<Record<string, ChainKind>> = { eip155: 'evm', solana: 'solana', tron: 'tron' };
 
 /**
- * The chain of a CAIP-2 id, which must be of the given kind.
+ * Finds the chain of a CAIP-2 id, which must be of the given kind.
  *
- * @param pointer JSON pointer to the field that names it.
- * @throws ApiError invalid_data for a chain of another kind, not_supported for one that is not configured.
+ * @param pointer JSON pointer to the field that names the chain.
+ * @throws ApiError invalid_data for a chain of another kind, not_supported for a chain that is not configured.
  */
 export function requireChain<Kind extends ChainKind>(
   { chains }: Pick<Services, 'chains'>,
@@ -28,10 +28,12 @@ export function requireChain<Kind extends ChainKind>(
 }
 
 /**
- * Awaits a query to a chain that a transaction depends on.
+ * Awaits a query to a chain on which a transaction depends.
  *
- * CHOICE: if the chain cannot be reached, the response is 400 `transaction_broadcast_failure`, which clients know to
- * be safe to retry. A 5xx would make clients retry immediately and automatically.
+ * CHOICE: if the chain cannot be reached, the response is 400 `transaction_broadcast_failure`, which clients know to be
+ * safe to retry. A 5xx would make clients retry immediately and automatically.
+ *
+ * @throws ApiError transaction_broadcast_failure
  */
 export async function callChain<T>(question: Promise<T>): Promise<T> {
   try {
@@ -43,7 +45,7 @@ export async function callChain<T>(question: Promise<T>): Promise<T> {
   }
 }
 
-/** The balance of a payer that is too low, and the amount it would need, in base units. */
+/** A payer's balance that is too low, and the amount that the payment needs, in base units. */
 interface Shortfall {
   readonly caip2: string;
   readonly address: string;
@@ -53,7 +55,7 @@ interface Shortfall {
   readonly balance: bigint;
 }
 
-/** The error for a payment that exceeds the payer's balance. */
+/** Returns the error for a payment that exceeds the payer's balance. */
 export function insufficientFunds({ caip2, address, tokenAddress, needed, balance }: Shortfall): ApiError {
   const amounts = { raw_needed: String(needed), raw_balance: String(balance) };
   return new ApiError('insufficient_funds', undefined, {
@@ -64,7 +66,7 @@ export function insufficientFunds({ caip2, address, tokenAddress, needed, balanc
 const MAX_MESSAGE = 300;
 
 /**
- * The error for a transaction that a chain refuses, or whose simulation fails.
+ * Returns the error for a transaction that a chain refuses, or whose simulation fails.
  *
  * @param message the chain's message.
  */

@@ -21,12 +21,13 @@ type NonceContext = Pick<OperationContext, 'em' | 'nowMs'>;
 export interface Account {
   readonly caip2: string;
   /**
-   * The stored wallet address. Wallets of several apps may hold the same key, so the address identifies the account.
+   * The wallet's address as it is stored. Wallets of several apps may have the same key, so the address identifies the
+   * account.
    */
   readonly address: string;
 }
 
-/** A nonce used by one of our transactions. */
+/** A nonce of an account that one of our transactions uses. */
 interface HeldNonce {
   readonly nonce: number;
   /**
@@ -34,33 +35,34 @@ interface HeldNonce {
    * account.
    */
   readonly sender: string;
-  /** The sender's nonce of the transaction; null for a user operation. */
+  /** The nonce of the transaction itself; null for a user operation. */
   readonly transactionNonce: number | null;
   readonly status: TransactionStatus;
-  /** The contract to which an authorization with this nonce delegates the account; 0x hex, lower case. */
+  /** The smart contract to which an authorization with this nonce delegates the account; 0x hex, lower case. */
   readonly contract: string | null;
   readonly transactionId: string;
-  /** Whether the transaction may end without ever being sent: it waits for another one, or was not sent in time. */
+  /** Whether the transaction may end without being sent, because it waits for another one, or was not sent in time. */
   readonly mayStayUnsent: boolean;
 }
 
-/** The nonce of a new transaction. */
 export interface FoundNonce {
   readonly nonce: number;
   /**
-   * Our transaction that must reach the chain first: of those that may stay unsent and have a lower nonce, the one with
-   * the highest nonce.
+   * The id of our transaction that must reach the chain first: of the transactions that may stay unsent and have a
+   * lower nonce, the one with the highest nonce.
    */
   readonly afterTransactionId: string | undefined;
 }
 
-/** The number of consecutive nonces that a transaction with this nonce uses, for itself and its authorizations. */
+/**
+ * Returns the number of consecutive nonces that a transaction with this nonce uses, for itself and its authorizations.
+ */
 type NonceReach = (nonce: number) => number;
 
-/** How old a chain's transaction count may be, because another node may not have the latest block yet. */
+/** How old a chain's transaction count may be. Another node may not have the latest block yet. */
 const LAG_MS = 10 * 60_000;
 
-/** Keeps other database transactions from choosing nonces of these accounts until this one ends. */
+/** Locks the nonces of these accounts until the database transaction ends, so that no other request chooses one. */
 export async function lockNonces(
   { em }: Pick<NonceContext, 'em'>,
   caip2: string,
@@ -74,13 +76,13 @@ export async function lockNonces(
 }
 
 /**
- * The nonce of the account's next transaction: the lowest nonce from which all nonces that the transaction needs are
- * free, both on the chain and among our transactions. A transaction that the chain refused frees its nonces, so that
- * later transactions are not stuck behind the gap. The nonce is reserved until the database transaction ends if the
- * account's nonces are locked.
+ * Finds the nonce of the account's next transaction: the lowest nonce from which all nonces that the transaction needs
+ * are free, both on the chain and among our transactions. A transaction that the chain refused frees its nonces, so
+ * that later transactions are not stuck behind the gap. The nonce is reserved until the database transaction ends if
+ * the account's nonces are locked.
  *
- * INVARIANT: nothing is sent before a transaction with a lower nonce that may stay unsent. It could not be taken
- * back. If the earlier one ends unsent, it would wait for that nonce forever.
+ * INVARIANT: nothing is sent before a transaction with a lower nonce that may stay unsent. A sent transaction cannot be
+ * taken back. If the earlier one ended unsent, the later one would wait for that nonce forever.
  *
  * CHOICE: if the chain refuses a transaction while ones with later nonces are already sent, these wait for the
  * account's next transaction. Nothing is sent just to fill the gap: no owner has authorized it, and it would cost a
@@ -109,9 +111,9 @@ export async function findNonce(
 }
 
 /**
- * The nonces from `first` that our transactions use or have just used. A transaction is left out if it will never be
- * sent, because it waits for an earlier transaction of its action that ended. Transactions after it would wait for
- * its nonce forever.
+ * Reads the nonces from `first` that our transactions use or have just used. Leaves out a transaction that will never
+ * be sent, because it waits for an earlier transaction of its action that has ended. Later transactions would otherwise
+ * wait for its nonce forever.
  */
 async function heldNonces(
   { em, nowMs }: NonceContext,
@@ -184,7 +186,7 @@ interface OwnRow {
 /**
  * Leaves out transactions that will never be sent.
  *
- * @param rows sorted so that a transaction comes after the one that it waits for.
+ * @param rows sorted so that a transaction comes after the one for which it waits.
  */
 function withoutUnsent<Row extends OwnRow>(rows: readonly Row[]): Row[] {
   const unsent = new Set<string | null>();
@@ -215,14 +217,15 @@ interface HeldNonces {
   /** The nonce of the transaction itself. */
   readonly nonce: number;
   /**
-   * The transaction with a lower nonce that must reach the chain first. Undefined if the caller specified the nonce.
+   * The id of the transaction with a lower nonce that must reach the chain first. Undefined if the caller specified the
+   * nonce.
    */
   readonly afterTransactionId: string | undefined;
   /** The authorizations that use a nonce when the transaction is included with its nonce. */
   readonly authorizations: readonly HeldAuthorization[];
 }
 
-/** The authorizations of a transaction that are valid on this chain, with the accounts that signed them. */
+/** Returns the authorizations of a transaction that are valid on this chain, with the accounts that signed them. */
 export function authorizationsOf(
   list: readonly EvmAuthorization[],
   { chainId }: Pick<EvmChain, 'chainId'>,
@@ -240,11 +243,11 @@ export function authorizationsOf(
 }
 
 /**
- * Reserves every nonce that a transaction uses, its own and those of its authorizations, until the database
- * transaction ends. After that, the stored transaction reserves them.
+ * Reserves every nonce that a transaction uses, its own and those of its authorizations, until the database transaction
+ * ends. After that, the stored transaction reserves them.
  *
  * @throws ApiError invalid_data when the caller specified a nonce or an authorization that would use the nonce of
- * another transaction that is not included yet. The chain would never include that other one.
+ * another transaction that is not included yet. The chain would then never include that transaction.
  */
 export async function holdNonces(context: NonceContext, draft: NonceDraft): Promise<HeldNonces> {
   const { account, authorizations } = draft;
@@ -319,8 +322,8 @@ async function requireUnused(
 const STALE_READ_MS = 60_000;
 
 /**
- * The contract to which our latest relevant transaction delegates the account. Relevant are transactions that are not
- * included yet, and those that were included after the request read the chain's state.
+ * Finds the smart contract to which our latest relevant transaction delegates the account; undefined if there is none.
+ * Transactions are relevant if they are not included yet, or were included after the request read the chain's state.
  */
 export async function laterDelegation(
   { em, nowMs }: NonceContext,
@@ -333,7 +336,7 @@ export async function laterDelegation(
     .select('authorization.contract')
     .where('authorization.caip2', '=', caip2)
     .where('authorization.authority', '=', address)
-    // A reverted transaction delegates too. A replaced one used only its own nonce.
+    // A reverted transaction delegates, too. A replaced transaction used only its own nonce.
     .where('transactions.status', 'not in', [...releasedStatuses, 'replaced'])
     .where((where) =>
       where.or([

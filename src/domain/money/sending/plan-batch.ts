@@ -32,21 +32,21 @@ export interface BatchDraft {
 }
 
 export interface CallsPlan extends EthereumPlan {
-  /** Whether the account still has to be delegated to the executor. The same transaction then does that. */
+  /** Whether the transaction must also delegate the account to the executor. */
   readonly delegates: boolean;
-  /** The contract to which the account is delegated; 0x hex, lower case. */
+  /** The smart contract to which the account is delegated; 0x hex, lower case. */
   readonly delegate: string | undefined;
 }
 
 /**
- * Turns a batch into one transaction from the account to itself, and reads from the chain what it needs.
+ * Combines a batch into one transaction from the account to itself, and reads from the chain what it needs.
  *
  * CHOICE: the specification does not say how a batch is executed. This server uses EIP-7702. An account without code
- * delegates to the executor in the same transaction. An account that delegates elsewhere keeps its delegation and
- * must support batches itself.
+ * delegates to the executor in the same transaction. An account that delegates elsewhere keeps its delegation and must
+ * support batches itself.
  *
- * @throws ApiError not_supported when the executor is not deployed or the account's own code does not support
- * batches; what `planEthereum` throws.
+ * @throws ApiError not_supported when the executor is not deployed or the account's own code does not support batches;
+ * what `planEthereum` throws.
  */
 export async function planBatch(
   context: Pick<OperationContext, 'chains'>,
@@ -94,8 +94,7 @@ async function mustDelegate(
   chain: EvmChain,
   { address, delegate }: { readonly address: string; readonly delegate: string | undefined },
 ): Promise<boolean> {
-  // An earlier sponsored transaction delegated the account to our account contract. Replacing that delegation is
-  // safe.
+  // An earlier sponsored transaction delegated the account to our account contract. Replacing that delegation is safe.
   if (delegate === SIMPLE_ACCOUNT_ADDRESS) return true;
   if (delegate !== undefined) {
     const answer = await chain.read({ to: address, data: encodeSupportsBatches() });
@@ -117,7 +116,7 @@ async function mustDelegate(
  * Builds the calls and reserves their nonces. If the account is not delegated to the executor, and our pending
  * transactions do not delegate it there, the same transaction delegates it and also uses the next nonce.
  *
- * @throws ApiError not_supported while a transaction that delegates the account to a third contract is pending.
+ * @throws ApiError not_supported while a transaction that delegates the account to another smart contract is pending.
  */
 export async function buildCalls(
   context: Pick<OperationContext, 'em' | 'nowMs'>,
@@ -154,7 +153,9 @@ export async function buildCalls(
   };
 }
 
-/** Whether one of our transactions delegates the account to our account contract after the calls were planned. */
+/**
+ * Returns whether one of our transactions delegates the account to our account contract after the calls were planned.
+ */
 async function isLeaving(
   context: Pick<OperationContext, 'em' | 'nowMs'>,
   account: { readonly caip2: string; readonly address: string },

@@ -25,13 +25,13 @@ import {
 } from './plan-ethereum.ts';
 import { buildOperation, planOperation } from './plan-user-operation.ts';
 
-/** Calls of one account that build on each other, for example an approval and the call that spends it. */
+/** Calls of one account that build on each other, for example an approval and the call that spends the allowance. */
 interface CallsDraft {
   readonly caip2: string;
   /** The wallet's address. */
   readonly address: string;
   readonly calls: readonly BatchCall[];
-  /** The RPC method or wallet action that sends them. */
+  /** The RPC method or wallet action that sends the calls. */
   readonly method: string;
   /** Whether the chain's paymaster pays the gas. All calls then form one user operation. */
   readonly isSponsored?: boolean | undefined;
@@ -40,7 +40,7 @@ interface CallsDraft {
 export interface PlannedCalls {
   /** The maximum gas cost of all calls together, in base units of the native asset; 0 when sponsored. */
   readonly estimatedFee: bigint;
-  /** The maximum gas cost, even if it is sponsored. */
+  /** The maximum gas cost in wei, even if it is sponsored. */
   readonly cost: bigint;
   /** The sum of all gas limits. */
   readonly gasUnits: bigint;
@@ -51,8 +51,8 @@ export interface PlannedCalls {
 // CHOICE: the gas limit of a call that depends on the previous call, when the node cannot simulate both in sequence
 // because it lacks `eth_simulateV1`. The limit is several times what a swap or a deposit needs; unused gas is not paid.
 const UNKNOWN_GAS = 500_000n;
-// CHOICE: added to the estimate for changes that happen until the block without any transaction. For example, a pool
-// may begin to store its price history, or a vault may add its interest.
+// CHOICE: gas that is added to the estimate for changes that happen until the block without any transaction. For
+// example, a pool may begin to store its price history, or a vault may add its interest.
 const LATER_GAS = 50_000n;
 
 /**
@@ -118,7 +118,7 @@ async function planSponsored(context: PlanContext, draft: CallsDraft): Promise<P
 }
 
 /**
- * Whether the calls are sent as one transaction.
+ * Returns whether the calls are sent as one transaction.
  *
  * CHOICE: only an account that already delegates to the batch executor sends them together. Accounts are never
  * delegated without a request for it.
@@ -151,10 +151,10 @@ async function simulateInOrder(chain: EvmChain, from: string, calls: readonly Ba
   throw chainRefusal(simulation.reason, simulation.message);
 }
 
-/** The amount that the next call lets a contract take from an account. */
+/** The amount that the next call allows a spender to take from an account. */
 interface Allowance {
   readonly chain: EvmChain;
-  /** The token contract. */
+  /** The token's smart contract. */
   readonly token: string;
   readonly owner: string;
   readonly spender: string;
@@ -162,10 +162,10 @@ interface Allowance {
 }
 
 /**
- * The calls that allow a contract to take exactly this amount, and never more. A sufficient allowance is used as it
- * is. Any other allowance is first set to zero, because tokens like USDT refuse to change a nonzero allowance. While
- * transactions of the account are pending, every allowance is set to zero first, because these transactions may use
- * it or change it.
+ * Returns the calls that allow a spender to take exactly this amount, and never more. If the allowance is already
+ * sufficient, no call is needed. Any other allowance is first set to zero, because tokens like USDT refuse to change a
+ * nonzero allowance. While transactions of the account are pending, every allowance is set to zero first, because these
+ * transactions may use it or change it.
  *
  * @throws ApiError transaction_broadcast_failure when the chain cannot be reached.
  */

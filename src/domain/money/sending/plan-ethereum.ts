@@ -20,16 +20,20 @@ import type { OperationContext } from '../../../ports/operation-context.ts';
 import { callChain, chainRefusal, insufficientFunds, requireChain } from './call-chain.ts';
 
 /*
- * Ceilings limit the fees and gas that a chain's nodes suggest. They do not limit values that the caller sets. The
- * signer compares filled-in values with the same ceilings.
+ * The fees that a chain's nodes suggest. Ceilings limit them and the estimated gas, but not values that the caller
+ * sets. The signer compares filled-in values with the same ceilings.
  *
- * CHOICE: policies have no condition on the fee, because the contract lists the fields of `ethereum_transaction`. The
- * explanation of a policy decision shows the fee as `fee` of the decoded action.
+ * CHOICE: policies have no condition on the fee, because the API document lists the fields of `ethereum_transaction`.
+ * The explanation of a policy decision shows the fee as `fee` of the decoded action.
  */
 
 type Fees = Awaited<ReturnType<EvmChain['fees']>>;
 
-/** @throws ApiError transaction_broadcast_failure when the suggested prices exceed the ceilings. */
+/**
+ * Refuses suggested prices above the ceilings.
+ *
+ * @throws ApiError transaction_broadcast_failure
+ */
 export function requirePricesBelow(chain: EvmChain, { maxFeePerGas, maxPriorityFeePerGas }: Fees): void {
   const { ceilings } = chain;
   if (ceilings === undefined) return;
@@ -37,19 +41,29 @@ export function requirePricesBelow(chain: EvmChain, { maxFeePerGas, maxPriorityF
   requireBelow(chain, 'wei per gas as a tip', maxPriorityFeePerGas ?? 0n, ceilings.maxPriorityFeePerGas);
 }
 
-/** @throws ApiError transaction_broadcast_failure when the estimated gas exceeds the ceiling. */
+/**
+ * Refuses estimated gas above the ceiling.
+ *
+ * @throws ApiError transaction_broadcast_failure
+ */
 export function requireGasBelow(chain: EvmChain, gas: bigint): void {
   if (chain.ceilings !== undefined) requireBelow(chain, 'gas', gas, chain.ceilings.gas);
 }
 
-/** @throws ApiError transaction_broadcast_failure when the whole fee, in wei, exceeds the ceiling. */
+/**
+ * Refuses a total fee, in wei, above the ceiling.
+ *
+ * @throws ApiError transaction_broadcast_failure
+ */
 export function requireFeeBelow(chain: EvmChain, fee: bigint): void {
   if (chain.ceilings !== undefined) requireBelow(chain, 'wei as the fee', fee, chain.ceilings.fee);
 }
 
 /**
- * @param asked the fields that the caller has set.
- * @throws ApiError transaction_broadcast_failure when the filled-in fields exceed the ceilings.
+ * Refuses filled-in fields above the ceilings.
+ *
+ * @param asked the fields that the caller has set, which have no ceiling.
+ * @throws ApiError transaction_broadcast_failure
  */
 export function requireFilledBelow(chain: EvmChain, asked: FeeFields, given: FeeFields): void {
   if (chain.ceilings === undefined) return;
@@ -57,7 +71,11 @@ export function requireFilledBelow(chain: EvmChain, asked: FeeFields, given: Fee
   if (excess !== undefined) requireBelow(chain, excess.unit, excess.amount, excess.ceiling);
 }
 
-/** @throws ApiError transaction_broadcast_failure when the gas and the price of an operation exceed the ceilings. */
+/**
+ * Refuses a user operation whose gas or price is above the ceilings.
+ *
+ * @throws ApiError transaction_broadcast_failure
+ */
 export function requireOperationBelow(chain: EvmChain, operation: OperationFees): void {
   if (chain.ceilings === undefined) return;
   const excess = operationFeeExcess(operation, chain.ceilings);
@@ -80,7 +98,7 @@ interface EthereumDraft {
   readonly transaction: UnsignedEthereumTransaction;
   /** Bytes appended to the calldata. */
   readonly dataSuffix?: string | undefined;
-  /** The contract to which the transaction delegates its sender (EIP-7702). */
+  /** The smart contract to which the transaction delegates its sender (EIP-7702). */
   readonly delegatesTo?: string | undefined;
 }
 
@@ -140,7 +158,7 @@ export async function planEthereum(
 }
 
 /**
- * The transaction to send, with the suffix appended to its calldata.
+ * Returns the transaction to send, with the suffix appended to its calldata.
  *
  * @throws ApiError invalid_data
  */
@@ -194,7 +212,7 @@ function callsOf(
 }
 
 /**
- * The authorizations that a transaction carries.
+ * Reads the authorizations that a transaction carries.
  *
  * @throws SigningInputError
  */
@@ -220,18 +238,17 @@ function authorizationGas({ delegatesTo }: EthereumDraft): bigint {
   return delegatesTo === undefined ? 0n : AUTHORIZATION_GAS;
 }
 
-/** A planned transaction with gas for one more authorization. */
+/** Adds gas for one more authorization to a planned transaction. */
 export function withAuthorizationGas(transaction: EthereumTransaction): EthereumTransaction {
   const gas = parseQuantity(transaction.gas_limit ?? 0, '/transaction/gas_limit', 64);
   return { ...transaction, gas_limit: hexOf(gas + withMargin(AUTHORIZATION_GAS)) };
 }
 
 /**
- * The gas that the calls need.
+ * Simulates calls and returns the gas that they need.
  *
- * CHOICE: calls of a Tempo batch are simulated one by one on the latest state, so a call that depends on an earlier
- * one fails here. Only a failure of the first call fails the batch, and later calls are estimated as if they ran
- * alone.
+ * CHOICE: calls of a Tempo batch are simulated one by one on the latest state, so a call that depends on an earlier one
+ * fails here. Only a failure of the first call fails the batch, and later calls are estimated as if they ran alone.
  */
 export async function simulateAll(chain: EvmChain, calls: readonly EvmCall[]): Promise<bigint> {
   let units = 0n;
@@ -258,7 +275,7 @@ export function withMargin(units: bigint): bigint {
 }
 
 /**
- * The gas limit for an estimate.
+ * Returns the gas limit for an estimate.
  *
  * @throws ApiError transaction_broadcast_failure above the chain's ceiling.
  */
@@ -268,7 +285,7 @@ function gasWithin(chain: EvmChain, estimate: bigint): string {
   return hexOf(gas);
 }
 
-/** The fee fields that the transaction's type needs and the caller omitted. */
+/** Returns the fee fields that the transaction's type needs and the caller omitted. */
 async function feesFor(transaction: UnsignedEthereumTransaction, chain: EvmChain): Promise<object> {
   const gasPrice = 'gas_price' in transaction ? transaction.gas_price : undefined;
   const { max_fee_per_gas: maxFee, max_priority_fee_per_gas: priority } = transaction;
@@ -296,7 +313,7 @@ async function feesFor(transaction: UnsignedEthereumTransaction, chain: EvmChain
   };
 }
 
-/** The fee fields of a transaction at the chain's current prices. */
+/** Returns the fee fields of a transaction at the chain's current prices. */
 export function feeFieldsOf({ maxFeePerGas, maxPriorityFeePerGas: tip }: Fees): object {
   if (tip === undefined) return { type: 0, gas_price: hexOf(maxFeePerGas) };
   return { type: 2, max_fee_per_gas: hexOf(maxFeePerGas), max_priority_fee_per_gas: hexOf(tip) };
@@ -306,7 +323,7 @@ function quantityAt(value: number | string, field: string): bigint {
   return parseQuantity(value, `/transaction/${field}`, 256);
 }
 
-/** The error for a refused call. It contains the amounts if the sender has too little of the native asset. */
+/** Returns the error for a refused call. It contains the amounts if the sender has too little of the native asset. */
 async function refusalOf(
   chain: EvmChain,
   { from, value }: EvmCall,
@@ -317,7 +334,7 @@ async function refusalOf(
   return insufficientFunds({ caip2: chain.caip2, address: from, tokenAddress: null, needed: value, balance });
 }
 
-/** The maximum gas cost of the transaction: gas_limit * price, in wei. */
+/** Returns the maximum gas cost of a transaction: gas_limit * price, in wei. */
 function feeOf(transaction: EthereumTransaction): bigint {
   const gas = parseQuantity(transaction.gas_limit ?? 0, '/transaction/gas_limit', 64);
   const field = 'gas_price' in transaction ? 'gas_price' : 'max_fee_per_gas';
@@ -325,8 +342,7 @@ function feeOf(transaction: EthereumTransaction): bigint {
   return gas * quantityAt(price, field);
 }
 
-// Makes the check that a node makes before it accepts a transaction: the balance must cover value + gas_limit *
-// price.
+// Makes the check that a node makes before it accepts a transaction: the balance must cover value + gas_limit * price.
 function requireFunds(
   transaction: EthereumTransaction,
   {
@@ -343,7 +359,11 @@ export function hexOf(value: bigint): string {
   return `0x${value.toString(16)}`;
 }
 
-/** The nonce that the caller specified. CHOICE: a nonce that no account can ever reach is refused. */
+/**
+ * Reads the nonce that the caller specified; undefined if there is none.
+ *
+ * CHOICE: a nonce that no account can ever reach is refused.
+ */
 export function givenNonce({ nonce }: EthereumTransaction): number | undefined {
   return nonce === undefined ? undefined : parseSafeInteger(nonce, '/transaction/nonce');
 }

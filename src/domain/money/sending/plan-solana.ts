@@ -69,7 +69,7 @@ function requireFeePayer({ caip2, feePayer }: SolanaChain): FeePayer {
   throw new ApiError('not_supported', `/sponsor: no fee payer is available on \`${caip2}\``);
 }
 
-/** Requires that every other signer has signed and that their signatures stay valid. */
+/** Requires that every signer besides the wallet has signed and that their signatures stay valid. */
 function requireSigners(
   { signatures, staticKeys }: SolanaTransaction,
   { address, isPlaceholder, isSponsored }: { address: string; isPlaceholder: boolean; isSponsored: boolean },

@@ -10,15 +10,15 @@ import type { OperationContext } from '../../../ports/operation-context.ts';
 import type { BuiltTransaction } from './broadcast.ts';
 import { callChain, chainRefusal, requireChain } from './call-chain.ts';
 
-/** TRON mainnet is the default for requests that name no network. */
+/** The network of requests that name none: TRON mainnet. */
 export const TRON_MAINNET = 'tron:0x2b6653dc';
 
-/** CHOICE: one minute is the default of the network's own libraries. */
+/** CHOICE: a transaction without an expiration is valid for one minute, the default of the network's own libraries. */
 const LIFETIME_MS = 60_000;
 
 export interface TronDraft {
   readonly caip2: string;
-  /** The address of the wallet. */
+  /** The wallet's address. */
   readonly address: string;
   readonly rawData: TronRawDataForSend;
 }
@@ -26,7 +26,7 @@ export interface TronDraft {
 export interface TronPlan {
   readonly chain: TronChain;
   readonly rawData: TronRawData;
-  /** Energy used by the contract call in the simulation. */
+  /** The energy that the smart contract used in the simulation. */
   readonly energy: bigint;
 }
 

@@ -33,7 +33,7 @@ import {
   withMargin,
 } from './plan-ethereum.ts';
 
-/** Calls whose gas the wallet does not pay. */
+/** Calls from the wallet's account whose gas a paymaster pays. */
 export interface OperationDraft {
   readonly caip2: string;
   /** The wallet's address. */
@@ -53,7 +53,7 @@ export interface OperationPlan {
   readonly dataSuffix?: string | undefined;
   /** The gas for the calls, including a margin. */
   readonly callGas: bigint;
-  /** The maximum cost of its gas, including the gas of its validation. */
+  /** The maximum cost of the operation's gas, including the gas of its validation. */
   readonly cost: bigint;
   readonly fees: { readonly maxFeePerGas: bigint; readonly maxPriorityFeePerGas: bigint | undefined };
   /** Whether the account is already delegated to our account contract. */
@@ -63,8 +63,8 @@ export interface OperationPlan {
 }
 
 /**
- * Whether the chain's paymaster pays the gas of a request, so that its wallet needs no native asset. It only pays for
- * automations.
+ * Returns whether the chain's paymaster pays the gas of a request, so that its wallet needs no native asset. It pays
+ * only for automations.
  */
 export function paysForAutomations(
   { proof }: Pick<PlanContext, 'proof'>,
@@ -114,7 +114,7 @@ export async function planOperation(
   return { chain, bundler, address, calls, dataSuffix, ...terms, isDelegated, pendingCount };
 }
 
-/** Fields that an operation cannot carry, because it has its own nonce, fees and delegation. */
+/** The fields that an operation cannot carry, because it has a nonce, fees and a delegation of its own. */
 const FOREIGN_FIELDS = [
   'nonce',
   'gas_limit',
@@ -142,15 +142,15 @@ function readCalls({ transaction, calls = [], dataSuffix, address }: OperationDr
   return [suffixed(readCall({ to, value, data } as EthereumSendCallsCall, '/transaction'), dataSuffix)];
 }
 
-/** The call with a suffix appended to its calldata. */
+/** Appends a suffix to the calldata of a call. */
 export function suffixed(call: BatchCall, dataSuffix = '0x'): BatchCall {
   if (dataSuffix === '0x') return call;
   return { ...call, data: hexToBytes(bytesTo0xHex(call.data).slice(2) + dataSuffix.slice(2)) };
 }
 
 /**
- * The calls in the form in which they are simulated before anything is signed. Several calls go through the batch
- * executor.
+ * Returns the calls in the form in which they are simulated before anything is signed. Several calls go through the
+ * batch executor.
  */
 function dryCall(from: string, calls: readonly BatchCall[]): EvmCall {
   const [only] = calls;
@@ -161,7 +161,7 @@ function dryCall(from: string, calls: readonly BatchCall[]): EvmCall {
 const NONCE_KEY_BYTES = 24;
 
 /**
- * Completes the operation, and reserves the nonce of the delegation that it may need.
+ * Builds the operation, and reserves the nonce of the delegation that it may need.
  *
  * CHOICE: every operation uses a random 192-bit nonce key, so operations are independent and need no counter.
  */
@@ -173,7 +173,7 @@ export async function buildOperation(
   const { chain, address } = plan;
   const operation = operationOf(plan, context.entropy.bytes(NONCE_KEY_BYTES));
   const { nonce, afterTransactionId } = (await delegationNonce(context, plan)) ?? {};
-  // Decodes the call data that is signed, instead of using the plan.
+  // Decode the call data that is signed, instead of using the plan, so that policies evaluate what is signed.
   const units = operationUnits(operation.call_data, chain.chainId) ?? [];
   return {
     chain,
@@ -199,8 +199,8 @@ export async function buildOperation(
 }
 
 /**
- * The nonce of the delegation to our account contract. Undefined if the account was already delegated to it when the
- * operation was planned, and our pending transactions do not change that.
+ * Returns the nonce for the delegation to our account contract. Returns undefined if the account was already delegated
+ * to it when the operation was planned, and our pending transactions do not change that.
  */
 async function delegationNonce(
   context: Pick<OperationContext, 'em' | 'nowMs'>,

@@ -5,14 +5,14 @@ import type { BuiltTransaction, SendOptions, SentTransaction } from './broadcast
 
 export type RpcRequest<Method extends string> = Extract<WalletRpcRequest, { method: Method }>;
 
-/** How one RPC method plans and builds its transaction. */
+/** Plans and builds the transactions of one RPC method. */
 export interface RpcSender<Request, Plan, Built extends BuiltTransaction = BuiltTransaction> {
-  /** Reads from the chain, before the database transaction. */
+  /** Reads the chain data that the request needs. Runs before the database transaction. */
   plan(context: PlanContext, wallet: WalletRow, request: Request): Promise<Plan>;
   /** Builds the bytes, inside the database transaction. */
   build(context: OperationContext, plan: Plan, request: Request): Promise<Built>;
   options(request: Request): Omit<SendOptions, 'method'>;
-  /** The wire data of the method's response. */
+  /** Returns the `data` of the method's response. */
   answer(request: Request, built: Built, sent: SentTransaction): object;
 }
 
@@ -26,11 +26,11 @@ export interface PlannedSend {
 interface BuiltSend {
   readonly transaction: BuiltTransaction;
   readonly options: SendOptions;
-  /** The wire data of the method's response. */
+  /** Returns the `data` of the method's response. */
   answer(sent: SentTransaction): object;
 }
 
-/** Plans a request and pairs the plan with the sender that made it. */
+/** Plans a request and binds the plan to the sender that made it. */
 export async function planSend<
   Request extends { readonly method: string },
   Plan,
@@ -43,7 +43,7 @@ export async function planSend<
   return plannedSend(sender, request, await sender.plan(context, wallet, request));
 }
 
-// Separate from `planSend` so that the context of the plan cannot be used inside the database transaction.
+// A separate function, so that the context of the plan cannot be used inside the database transaction.
 function plannedSend<Request extends { readonly method: string }, Plan, Built extends BuiltTransaction>(
   sender: RpcSender<Request, Plan, Built>,
   request: Request,

@@ -25,13 +25,13 @@ import { findDeposit, isoTime, requireSpark, type SparkAccount, satoshi } from '
 
 type Request<Method extends string> = Extract<WalletRpcRequest, { method: Method }>;
 
-/** A movement on Spark, and the operators' quote for it. */
+/** A movement on Spark, with what the operators quoted for it. */
 interface SparkPlan {
   readonly account: SparkAccount;
   readonly move: Omit<SparkOperation, 'id' | 'network' | 'owner'>;
   /** Set for a Lightning payment. */
   readonly payment?: { readonly paymentHash: string; readonly isOverSpark: boolean };
-  /** Set for a withdrawal: how the fee is split, and when its quote expires. */
+  /** Set for a withdrawal: the parts of the fee, and the time when its quote expires. */
   readonly exit?: {
     readonly operatorSats: bigint;
     readonly networkSats: bigint;
@@ -46,7 +46,12 @@ interface SparkBuilt extends BuiltTransaction {
 
 type Context = Pick<OperationContext, 'chains'>;
 
-/** @throws ApiError invalid_data for a receiver of another network; insufficient_funds; not_supported. */
+/**
+ * Plans a transfer of sats to another Spark address.
+ *
+ * @throws ApiError invalid_data for a receiver of another network; insufficient_funds; not_supported;
+ * transaction_broadcast_failure when the operators cannot be reached.
+ */
 async function planSparkTransfer(
   context: Context,
   wallet: WalletRow,
@@ -60,10 +65,13 @@ async function planSparkTransfer(
 }
 
 /**
- * CHOICE: these operators keep balances, not outputs. Outputs cannot be chosen, and a selection strategy has no
- * visible effect.
+ * Plans a transfer of tokens.
  *
- * @throws ApiError invalid_data; insufficient_funds; not_supported, also for selected outputs.
+ * CHOICE: these operators keep balances, not outputs. Outputs cannot be chosen, and a selection strategy has no visible
+ * effect.
+ *
+ * @throws ApiError invalid_data; insufficient_funds; not_supported, also for selected outputs;
+ * transaction_broadcast_failure when the operators cannot be reached.
  */
 async function planTokenTransfer(
   context: Context,
@@ -86,7 +94,12 @@ async function planTokenTransfer(
   };
 }
 
-/** @throws ApiError invalid_data for an unknown deposit or an amount that differs from the quote; not_supported. */
+/**
+ * Plans the claim of a deposit to the wallet's deposit address.
+ *
+ * @throws ApiError invalid_data for an unknown deposit, and for an amount or a signature that differs from the quote;
+ * not_supported; transaction_broadcast_failure when the operators cannot be reached.
+ */
 async function planDepositClaim(
   context: Context,
   wallet: WalletRow,
@@ -113,7 +126,12 @@ async function planDepositClaim(
   };
 }
 
-/** @throws ApiError invalid_data for an invalid address, quote or fee; insufficient_funds. */
+/**
+ * Plans a withdrawal to a Bitcoin address.
+ *
+ * @throws ApiError invalid_data for an invalid address, quote or fee; insufficient_funds; not_supported;
+ * transaction_broadcast_failure when the operators cannot be reached.
+ */
 async function planWithdrawal(
   context: Context,
   wallet: WalletRow,
@@ -136,7 +154,7 @@ async function planWithdrawal(
   if (params.fee_amount_sats !== undefined && BigInt(params.fee_amount_sats) !== fee) {
     throw invalidField('/params/fee_amount_sats', `expected \`${fee}\` as quoted for ${speed}`);
   }
-  // A withdrawal of the whole balance leaves nothing to pay the fee with.
+  // A withdrawal of the whole balance leaves nothing to pay the fee with, so the fee is deducted from it.
   const isDeducted = params.deduct_fee_from_withdrawal_amount === true || params.amount_sats === undefined;
   const amount = isDeducted ? asked - fee : asked;
   if (amount <= 0n || amount + fee > held) {
@@ -162,7 +180,11 @@ function requireReceiver({ network }: SparkAccount, address: string): void {
   throw invalidField('/params/receiver_spark_address', `expected a Spark address of ${network}`);
 }
 
-/** @throws ApiError insufficient_funds */
+/**
+ * Requires that the account holds an amount of sats or of a token.
+ *
+ * @throws ApiError insufficient_funds
+ */
 async function requireHolding(
   { chain, address }: SparkAccount,
   token: string | null,
@@ -193,7 +215,11 @@ async function buildSpark(
   };
 }
 
-/** CHOICE: these operators keep balances, not leaves, so a transfer lists none. */
+/**
+ * Converts a transfer to wire form.
+ *
+ * CHOICE: these operators keep balances, not leaves, so a transfer lists none.
+ */
 function transferView({ operation, plan }: SparkBuilt, nowMs: number): SparkTransfer {
   return {
     id: operation.id,
@@ -232,6 +258,8 @@ function exitView(
 type PayInvoiceRequest = Extract<WalletRpcRequest, { method: 'payLightningInvoice' }>;
 
 /**
+ * Plans the payment of a Lightning invoice.
+ *
  * CHOICE: the operators' node has no channels to other nodes, so it pays only its own invoices. Whether an invoice is
  * unpaid is checked again on execution, so that of two concurrent payments only one pays.
  *
@@ -291,7 +319,11 @@ function amountOf({ sats }: SparkInvoice, chosen: number | undefined): bigint {
   throw invalidField('/params/amount_sats_to_send', 'expected only for an invoice without an amount');
 }
 
-/** CHOICE: the payment hash prevents paying an invoice twice, so it is shown as the idempotency key. */
+/**
+ * Converts a payment to wire form.
+ *
+ * CHOICE: the payment hash prevents paying an invoice twice, so it is shown as the idempotency key.
+ */
 function paymentView(
   built: SparkBuilt,
   nowMs: number,

@@ -28,14 +28,14 @@ export interface SparkAccount {
   readonly network: SparkNetworkName;
   readonly chain: PlainChain;
   readonly operators: SparkOperators;
-  /** The compressed key in hex. */
+  /** The compressed public key in hex. */
   readonly publicKey: string;
   readonly address: string;
   readonly depositAddress: string;
 }
 
 /**
- * The wallet's account on a Spark network. One key has a different address on each network.
+ * Returns the wallet's account on a Spark network. One key has a different address on each network.
  *
  * @throws ApiError not_supported when no operators are configured for the network.
  */
@@ -74,7 +74,7 @@ const USUAL_EXPIRY_SECONDS = 30 * 24 * 3600;
 const MAX_MEMO_BYTES = 639;
 /** The largest timestamp of an invoice: BOLT 11 encodes it in 35 bits. */
 const LAST_SECOND = 2 ** 35 - 1;
-/** 9999-12-31T23:59:59Z, the last second that the contract's formats can express. */
+/** 9999-12-31T23:59:59Z, the last second that the formats of the API can express. */
 const LAST_EXPIRY_SECOND = 253_402_300_799;
 
 /**
@@ -219,7 +219,7 @@ const askers: { readonly [Method in keyof Questions]: Asker<Method> } = {
 };
 
 /**
- * The quote for a deposit to the wallet.
+ * Gets the operators' quote for a deposit to the wallet.
  *
  * @throws ApiError invalid_data when the transaction paid nothing, or too little, to the wallet's deposit address.
  */
@@ -241,8 +241,8 @@ export function isSparkQuestion(request: WalletRpcRequest): request is SparkQues
 }
 
 /**
- * Reads from a Spark network about a wallet, and returns the wire data of the method. Runs before the caller is
- * authorized.
+ * Reads data about a wallet from a Spark network, and returns the `data` of the method's response. Runs before the
+ * caller is authorized.
  *
  * @throws ApiError not_supported; invalid_data; transaction_broadcast_failure when the operators cannot be reached.
  */

@@ -16,7 +16,7 @@ import { type PlannedExchange, quoteExchange } from '../wallet-actions/plan-exch
 import { depositOf, planSending } from '../wallet-actions/transfer.ts';
 import type { WalletSwap } from './swap.ts';
 
-/** Which service swaps, and on which terms. */
+/** The service that swaps, with its terms. */
 export type SwapOffer = RouteOffer | ExchangeOffer;
 
 /** A swap by a router on the chain. */
@@ -37,14 +37,14 @@ export interface ExchangeOffer {
 /** A swap with all chain data that it needs. */
 export interface SwapPlan {
   readonly offer: SwapOffer;
-  /** The maximum that the swap spends, in base units of the source asset. */
+  /** The maximum amount that the swap spends, in base units of the source asset. */
   readonly rawInputMax: bigint;
   readonly estimatedGas: Gas | null;
   /** The maximum cost of the gas in base units of the native asset, even if the gas is sponsored. */
   readonly cost: bigint;
-  /** Build the transactions of the swap, in order. */
+  /** The functions that build the transactions of the swap, in order. */
   readonly builds: readonly BuildTransaction[];
-  /** The amount that the approvals before the swap allow the router to take. */
+  /** The amount that the approval before the swap allows the router to take; undefined without an approval. */
   readonly approved: bigint | undefined;
 }
 
@@ -54,8 +54,8 @@ export interface SwapPlan {
  * CHOICE: a router swaps on one EVM chain if one is configured there. If the app takes a fee, the exchange swaps
  * instead, because routers cannot deduct a fee for the app. The exchange also makes all other swaps.
  *
- * @throws ApiError not_supported for chains and assets that are not swapped; invalid_data for an amount that cannot
- * be swapped; transaction_broadcast_failure when the chain or the exchange cannot be reached.
+ * @throws ApiError not_supported for chains and assets that are not swapped; invalid_data for an amount that cannot be
+ * swapped; transaction_broadcast_failure when the chain or the exchange cannot be reached.
  */
 export async function offerSwap(
   context: PlanContext,
@@ -175,7 +175,7 @@ async function requireBalance(
   }
 }
 
-/** The calls that allow the router to take exactly the input. */
+/** Returns the calls that allow the router to take exactly the input. */
 export async function routeApprovals(
   context: PlanContext,
   wallet: WalletRow,

@@ -49,8 +49,8 @@ export interface WalletSwap extends SwapTerms {
 /**
  * Reads the body of a swap or of a swap quote.
  *
- * @throws ApiError invalid_data naming the field; not_supported for chains of another wallet type, for assets that
- * are not swapped for each other, and for wallets that a custodian holds.
+ * @throws ApiError invalid_data naming the field; not_supported for chains of another wallet type, for assets that are
+ * not swapped for each other, and for custodial wallets.
  */
 export function readSwap(
   wallet: Pick<WalletRow, 'chain_type' | 'custody_provider' | 'address'>,
@@ -119,9 +119,9 @@ export async function executeWalletSwap(
 }
 
 /**
- * Reads the body of a swap, and queries the router or the exchange for what the swap needs.
+ * Reads the body of a swap, and gets from the router or the exchange what the swap needs.
  *
- * @throws the verb's errors for a body that this wallet cannot swap.
+ * @throws ApiError not_found; what `readSwap` throws for a body that this wallet cannot swap.
  */
 export async function planSwapRequest(
   context: PlanContext,
@@ -133,7 +133,7 @@ export async function planSwapRequest(
   return { terms, plan: await keepPlan(() => planSwap(context, wallet, terms)) };
 }
 
-/** The spending that policies evaluate. It is known from the request or from the plan. */
+/** Returns the spending that policies evaluate. It is known from the request or from the plan. */
 function spentBy(terms: WalletSwap, plan: Planned<SwapPlan>) {
   const { source, recipient, rawAmount } = terms;
   if (isSpentKnown(terms)) return { rawAmount, decimals: source.asset?.decimals ?? 0, recipient };
@@ -149,7 +149,7 @@ function routeTerms({ source, route }: RouteOffer, { approved }: SwapPlan): Swap
   return { spent, received, allowance };
 }
 
-/** The wire fields that describe the request. */
+/** Returns the wire fields that describe the request. */
 function detailsOf(wallet: WalletRow, terms: WalletSwap, { offer, estimatedGas }: SwapPlan): object {
   const { source, destination, recipient } = terms;
   return {
@@ -186,7 +186,7 @@ interface SwapQuoteInput {
 }
 
 /**
- * Quotes a swap.
+ * Returns the planned quote of a swap, if the caller may use the wallet.
  *
  * @throws ApiError not_found; what `requireOwner` and `planSwapQuote` throw.
  */
@@ -231,8 +231,8 @@ export async function planSwapQuote(
   };
 }
 
-// CHOICE: a quote is not simulated, because the wallet need not hold the input yet. The estimate uses the gas of
-// common token contracts.
+// CHOICE: a quote is not simulated, because the wallet need not hold the input yet. The estimate uses the gas of common
+// token contracts.
 const APPROVAL_GAS = 50_000n;
 const TOKEN_TRANSFER_GAS = '65000';
 const NATIVE_TRANSFER_GAS = '21000';
@@ -249,7 +249,10 @@ function routeEstimate({ route }: RouteOffer, approvals: number) {
 
 const FULL_BPS = 10_000n;
 
-/** The exchange delivers exactly its quote or refunds the deposit, so every slippage is satisfied. */
+/**
+ * Returns the estimate of a swap by the exchange. It delivers exactly its quote or refunds the deposit, so every
+ * slippage is satisfied.
+ */
 function exchangeEstimate({ amountType, slippageBps }: WalletSwap, { source, exchange }: ExchangeOffer) {
   const { rawInput, rawOutput, expiresAtSeconds } = exchange.quote;
   const isInput = amountType === 'exact_input';

@@ -16,11 +16,11 @@ import {
 
 /** A transaction that is due for a status check. */
 export interface DueTransaction extends TransactionRow {
-  /** The status of the earlier transaction of its action; null if there is none. */
+  /** The status of the transaction that must come first (`after_transaction_id`); null if there is none. */
   readonly earlierStatus: TransactionStatus | null;
 }
 
-/** How long a claim on a transaction lasts. */
+/** How long a claim of a transaction lasts. */
 const LEASE_MS = 60_000;
 
 interface Wanted {
@@ -48,7 +48,7 @@ const selectDue = prepareQuery<Wanted, DueTransaction>(dueOf);
  * Claims transactions that are due for a status check, most overdue first, by moving their next check. Until then, no
  * other process claims them. The claim of a dead process is released or expires.
  *
- * @param busy chains whose transactions are left out.
+ * @param busy CAIP-2 ids of chains whose transactions are left out.
  */
 export async function claimDueTransactions(
   em: SqlEntityManager,
@@ -79,14 +79,14 @@ export async function releaseTransactionsOf(em: SqlEntityManager, dead: Claimant
   );
 }
 
-// KYSELY: the same statement for tables of several layers.
+// KYSELY: the same statement serves tables of several layers.
 
 const MINUTE_MS = 60_000;
 /** The maximum difference between the clocks of two processes. */
 const SKEW_MS = MINUTE_MS;
 
 /**
- * The columns with due times, each with the longest delay that anything sets, including leases. Each column has an
+ * The columns with due times or leases, each with the maximum time by which anything postpones it. Each column has an
  * index.
  *
  * INVARIANT: with a correct clock, no due time is further away than this.
@@ -104,11 +104,11 @@ const dueTimes = [
 ] as const;
 
 /**
- * Makes work due whose due time is too far ahead. This happens when the clock was ahead and was then set back: the
- * work would wait for the whole difference. A result that a process stores under the old time is dropped, and the
+ * Makes work due whose due time is too far in the future. This happens when the clock was ahead and was then set back:
+ * the work would wait for the whole difference. A result that a process stores under the old time is dropped, and the
  * work is done again.
  *
- * @returns the number of rows.
+ * @returns the number of changed rows.
  */
 export async function pullBackChecks(em: SqlEntityManager, nowMs: number): Promise<number> {
   const database = em.getKysely<Tables>();

@@ -22,7 +22,7 @@ const selectById = prepareQuery<{ appId: string; id: string }, TransactionRow>((
 );
 
 /**
- * A transaction of the app.
+ * Finds a transaction of the app.
  *
  * @throws ApiError not_found
  */
@@ -46,17 +46,17 @@ const selectByReference = prepareQuery<{ appId: string; referenceId: string }, T
       .$castTo<TransactionRow>(),
 );
 
-/** The app's transactions that were sent with a reference, newest first. */
+/** Lists the app's transactions that were sent with a reference, newest first. */
 export async function listTransactionsByReference(
   { app, em }: FindContext,
   referenceId: string,
 ): Promise<readonly TransactionRow[]> {
-  // PostgreSQL text cannot contain U+0000, so no stored reference matches.
+  // A PostgreSQL text cannot contain U+0000, so no stored reference matches.
   if (referenceId.includes('\0')) return [];
   return (await selectByReference(em, { appId: app.id, referenceId })).rows;
 }
 
-/** A transaction in wire form. */
+/** Converts a transaction to wire form. */
 export function transactionView(row: TransactionRow): Transaction {
   return {
     id: row.id,
@@ -71,11 +71,11 @@ export function transactionView(row: TransactionRow): Transaction {
   };
 }
 
-/** The end of a page in each of the two lists that a page of a wallet's transactions merges. */
+/** The end of a page in each of the two lists that are merged: our own transactions, and the chain's transfers. */
 export interface TransactionCursor {
-  /** The last one of our own transactions. */
+  /** The last of our own transactions on the page. */
   readonly row: { readonly createdAtMs: number; readonly id: string } | undefined;
-  /** The position of the last one of the chain's transfers. */
+  /** The position of the last transfer of the chain on the page. */
   readonly position: string | undefined;
 }
 
@@ -85,7 +85,11 @@ export function writeCursor({ row, position }: TransactionCursor): string {
   return Buffer.from(JSON.stringify(parts)).toString('base64url');
 }
 
-/** @throws ApiError invalid_data */
+/**
+ * Decodes a cursor that `writeCursor` has encoded. Without a string, returns the beginning of both lists.
+ *
+ * @throws ApiError invalid_data
+ */
 export function readCursor(text: string | undefined): TransactionCursor {
   if (text === undefined) return { row: undefined, position: undefined };
   const parts = parse(text);
@@ -115,7 +119,7 @@ function parse(text: string): [number | null, string | null, string | null] | un
   }
 }
 
-/** The wallet's own transactions that moved one of the assets, newest first. */
+/** Selects the wallet's own transactions that moved one of the assets, newest first. */
 export async function selectSent(
   { em }: Pick<OperationContext, 'em'>,
   {
@@ -154,7 +158,7 @@ export async function selectSent(
     .execute();
 }
 
-/** The hashes that belong to the wallet's own transactions. */
+/** Returns those of the hashes that belong to the wallet's own transactions. */
 export async function selectHashes(
   { em }: Pick<OperationContext, 'em'>,
   { id }: Pick<WalletRow, 'id'>,

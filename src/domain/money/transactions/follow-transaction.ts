@@ -15,24 +15,25 @@ import {
   wayTo,
 } from './transaction.entity.ts';
 
-// CHOICE: how often a chain is polled for a transaction: frequently at first, then with growing intervals.
+// CHOICE: a chain is polled for a transaction after a tenth of the transaction's age, at least after a second and at
+// most after a minute.
 const FIRST_CHECK_MS = 1000;
 const RAREST_CHECK_MS = 60_000;
 const PART_OF_AGE = 10;
 
 /**
- * CHOICE: a transaction counts as slow when it is not included within this time. On EVM chains, an event is then
- * recorded once.
+ * CHOICE: a transaction that is not included within this time counts as slow. On EVM chains, an event is then recorded
+ * once.
  */
 const SLOW_AFTER_MS = 5 * 60_000;
 
 /**
  * CHOICE: a transaction that the chain has dropped and refuses is given up after this time. A transaction that the
- * chain still holds is never given up, because it may be included at any time.
+ * chain still has is never given up, because it may be included at any time.
  */
 const GIVEN_UP_AFTER_MS = 24 * 60 * 60_000;
 
-/** When the chain is polled next, in Unix ms; null when the state is final. */
+/** Returns when the chain is polled next, in Unix ms; null when the state is final. */
 function nextCheckAt(
   { created_at_ms: createdAtMs }: Pick<TransactionRow, 'created_at_ms'>,
   { status, isSettled }: { readonly status: TransactionStatus; readonly isSettled: boolean },
@@ -55,11 +56,11 @@ export interface Finding {
   readonly reason?: string | undefined;
   /** Whether this state is final. */
   readonly isSettled: boolean;
-  /** Reports of nodes that contradict this state. Undefined ends an earlier doubt. */
+  /** Reports of nodes that contradict this state. If undefined, a stored doubt is removed. */
   readonly doubt?: Doubt | undefined;
 }
 
-/** Keeps the stored state, with reports that contradict it. Only the next check is scheduled. */
+/** Returns the stored state as a finding, with reports that contradict it. Only the next check is scheduled. */
 export function unchanged(row: TransactionRow, doubt?: Doubt): Finding {
   const { status, block_number: block, block_timestamp_seconds: at, fee_paid: fee } = row;
   const inclusion = { blockTimestampSeconds: at ?? 0, feePaid: BigInt(fee ?? '0') };
@@ -73,7 +74,7 @@ export function unchanged(row: TransactionRow, doubt?: Doubt): Finding {
 }
 
 /**
- * The event of each state. `pending` has none, because callers get it as the response. The contract has no event for
+ * The event of each state. `pending` has none, because callers see it in the response. The API has no event for
  * `finalized`.
  */
 const events: Readonly<Partial<Record<TransactionStatus, string>>> = {
@@ -116,13 +117,13 @@ export async function advanceTransaction(
     .set(changed)
     .where('id', '=', row.id)
     .where('status', '=', row.status)
-    // This time is also the lease: a process that has checked the chain has moved it.
+    // The due time is also the lease. If another process has checked the transaction in the meantime, it has moved it.
     .where('next_check_at_ms', row.next_check_at_ms === null ? 'is' : '=', row.next_check_at_ms)
     .executeTakeFirst();
   if (numUpdatedRows === 0n) return false;
   for (const status of way) {
     const type = events[status];
-    // A new state without an event must also appear in the audit log.
+    // The audit log must also show a new state that has no event.
     if (type === undefined)
       noteChange(context.notes, { appId: row.app_id, what: `transaction.${status}`, id: row.id });
     else
@@ -134,7 +135,7 @@ export async function advanceTransaction(
   return true;
 }
 
-/** The payload of every `transaction.*` event. */
+/** Returns the payload that all `transaction.*` events have. */
 function eventPayload(row: TransactionRow) {
   return {
     wallet_id: row.wallet_id,
@@ -146,7 +147,7 @@ function eventPayload(row: TransactionRow) {
   };
 }
 
-/** The reason for a transaction that ends without being sent. */
+/** Why a transaction ends without being sent. */
 export const EARLIER_NEVER_CAME =
   'an earlier transaction of the same wallet, which had to come first, never came into a block';
 
@@ -158,8 +159,8 @@ type Unknown = ChainStatus & { readonly kind: 'unknown' };
  * transaction that was never sent waits for the earlier one that must come first. Call it outside any database
  * transaction. Rejects when the chain cannot be reached.
  *
- * INVARIANT: a transaction ends without effect only if its chain can never include it. Reports of nodes do not
- * suffice while nodes disagree, before the state is final, or before later blocks confirm it.
+ * INVARIANT: a transaction ends without effect only if its chain can never include it. Reports of nodes do not suffice
+ * while nodes disagree, before the state is final, or before later blocks confirm it.
  */
 export async function followTransaction(
   chain: AnyChain,
@@ -171,7 +172,7 @@ export async function followTransaction(
   if (status.kind === 'gone') return findingOfGone(row, status, nowMs);
   const absence = absenceOf(row, status, nowMs);
   if (absence !== undefined && !isProven(absence)) {
-    // If the block is gone, the chain may have lost the bytes with it. Sending them again is harmless.
+    // If the block was removed, the chain may have lost the bytes with it. Sending them again is harmless.
     if (status.kind === 'unknown') await carrierOf(chain, row).broadcast(row.signed_bytes);
     return unchanged(row, absence);
   }
@@ -209,8 +210,8 @@ async function broadcastAgain(
 }
 
 /**
- * The state of a transaction whose nonce or blockhash the chain no longer accepts. It may have been included just
- * after the last check. Undefined if the chain does not know it, or cannot tell yet.
+ * Returns the state of a transaction whose nonce or blockhash the chain no longer accepts. It may have been included
+ * just after the last check. Returns undefined if the chain does not know it, or cannot tell yet.
  */
 export async function findStale(chain: AnyChain, row: TransactionRow): Promise<Finding | undefined> {
   const status = await statusOf(chain, row);
@@ -221,6 +222,8 @@ export async function findStale(chain: AnyChain, row: TransactionRow): Promise<F
 }
 
 /**
+ * Returns the finding for a transaction that is no longer in the chain.
+ *
  * CHOICE: a transaction that was in a block ends as replaced only if the transaction that used its nonce is known.
  * Nodes that have pruned old receipts report the same for a transaction that was included.
  */
@@ -232,8 +235,8 @@ function findingOfGone(row: TransactionRow, { as, look }: Gone, nowMs: number): 
 }
 
 /**
- * The doubt about a transaction that is stored as included, but that nodes report outside of any block. Undefined if
- * there is no doubt.
+ * Returns the doubt about a transaction that is stored as included, but that nodes report outside of any block. Returns
+ * undefined if there is no doubt.
  */
 function absenceOf(row: TransactionRow, status: ChainStatus, nowMs: number): Doubt | undefined {
   if (row.block_number === null) return undefined;
@@ -246,7 +249,7 @@ function absenceOf(row: TransactionRow, status: ChainStatus, nowMs: number): Dou
   return addLook(before, 'reorganized', { look, nowMs });
 }
 
-/** The port that broadcasts a transaction's bytes: its chain, or for a user operation the chain's bundler. */
+/** Returns the port that broadcasts a transaction's bytes: its chain, or for a user operation the chain's bundler. */
 export function carrierOf(chain: AnyChain, row: TransactionRow): Pick<AnyChain, 'broadcast' | 'statusOf'> {
   if (row.user_operation_hash === null) return chain;
   const bundler = chain.kind === 'evm' ? chain.bundler : undefined;
@@ -285,7 +288,9 @@ function findingOf(status: Exclude<ChainStatus, Unknown | Gone | { kind: 'undeci
   }
 }
 
-/** The finding for a transaction that will never be included, or for a user operation whose bundler has failed. */
+/**
+ * Returns the finding for a transaction that will never be included, or for a user operation whose bundler has failed.
+ */
 export function failed(row: TransactionRow, reason: string): Finding {
   const status = row.user_operation_hash === null ? 'failed' : 'provider_error';
   return { status, reason, isSettled: true };
@@ -294,8 +299,8 @@ export function failed(row: TransactionRow, reason: string): Finding {
 const TEMPO_TYPE = 118;
 
 /**
- * Records once that an EVM transaction has been waiting for inclusion for a long time. A Tempo batch has no such
- * event, because the event cannot describe it.
+ * Records once that an EVM transaction has been waiting for inclusion for a long time. A Tempo batch has no such event,
+ * because the event cannot describe it.
  */
 export async function recordStillPending(
   context: AdvanceContext,

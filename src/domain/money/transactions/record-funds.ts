@@ -104,7 +104,7 @@ const tokenTypes: Readonly<Record<string, { readonly type: string; readonly addr
   tron: { type: 'trc20', address: 'address' },
 };
 
-/** The asset in the form of events, including `native`. Undefined for token types that events cannot express. */
+/** Returns the asset in the form of events; undefined for token types that events cannot express. */
 function assetOf(caip2: string, token: string): object | undefined {
   if (token === 'native') return { type: 'native-token', address: null };
   const kind = tokenTypes[caip2.slice(0, caip2.indexOf(':'))];
@@ -118,7 +118,7 @@ interface ReadTransfers extends Omit<TransferPage, 'hasMore'> {
   readonly after: string | undefined;
 }
 
-/** The position up to which a chain's transfers are recorded; undefined if none are. */
+/** A claim of a chain's list, and the position up to which its transfers are recorded; undefined if none are. */
 interface Claim {
   readonly after: string | undefined;
 }
@@ -130,8 +130,8 @@ const selectPosition = prepareQuery<{ caip2: string }, { position: string }>((da
 /**
  * Claims the reading of a chain's next transfers, so that only one process reads them.
  *
- * @param leaseMs the claim expires after this time; undefined claims nothing.
- * @returns undefined while another process reads them.
+ * @param leaseMs the time after which the claim expires. If undefined, the position is read without a claim.
+ * @returns undefined while another process has the claim.
  */
 export async function claimTransfers(
   em: SqlEntityManager,
@@ -179,13 +179,13 @@ function positionOf(row: { readonly position: string } | null): string | undefin
 }
 
 /**
- * Records `wallet.funds_deposited` for every wallet that received one of these transfers, from any sender.
- * Automations react in the same transaction, which also moves the chain's position and ends the claim. Does nothing
- * when another process has moved the position in the meantime, because that process has recorded the events. Returns
- * whether the position was moved.
+ * Records `wallet.funds_deposited` for every wallet that received one of these transfers, from any sender. Stores the
+ * executions of automations in the same transaction, which also moves the chain's position and ends the claim. Does
+ * nothing when another process has moved the position in the meantime, because that process has recorded the events.
+ * Returns whether the position was moved.
  *
- * CHOICE: deposits are reported only while the wallet exists and is not archived. Assets that the address held
- * earlier are not reported.
+ * CHOICE: deposits are reported only while the wallet exists and is not archived. Assets that the address held earlier
+ * are not reported.
  */
 export async function recordDeposits(
   context: Pick<OperationContext, 'em' | 'ids' | 'notes' | 'nowMs'>,
@@ -237,8 +237,10 @@ export async function recordDeposits(
 }
 
 /**
- * INVARIANT: the position only moves on from the position that was read. Of two processes that read the same
- * transfers, exactly one reports them.
+ * Moves the position of a chain's list, and ends the claim.
+ *
+ * INVARIANT: the position only moves on from the position that was read. Of two processes that read the same transfers,
+ * exactly one reports them.
  */
 async function movePosition(
   em: SqlEntityManager,
@@ -257,7 +259,10 @@ interface Receiver {
   readonly app_id: string;
 }
 
-/** The wallets of all apps at the receiving addresses, without archived ones. Several wallets may hold the same key. */
+/**
+ * Finds the wallets of all apps at the receiving addresses, without archived ones. Several wallets may have the same
+ * key.
+ */
 async function receiversOf(
   em: SqlEntityManager,
   { caip2, transfers }: ReadTransfers,
@@ -274,7 +279,7 @@ async function receiversOf(
   return Map.groupBy(wallets, ({ address }) => address);
 }
 
-/** Money paid into a fiat deposit account that a provider has sent on to a wallet. */
+/** A deposit to a fiat deposit account that a provider has sent on to a wallet. */
 interface PaidIn {
   readonly hash: string | null;
   readonly wallet_id: string;
@@ -282,7 +287,7 @@ interface PaidIn {
   readonly virtual_account_id: string;
 }
 
-/** The fiat payments behind the transfers that a provider made, if the provider has already reported them. */
+/** Finds the fiat payments behind the transfers that a provider made, if the provider has already reported them. */
 async function paymentsBehind(
   em: SqlEntityManager,
   { transfers }: ReadTransfers,
@@ -312,8 +317,8 @@ function metadataOf(paidIn: PaidIn | undefined, receiver: Receiver): object {
 }
 
 /**
- * The address under which wallets are stored. A Spark key has a different address on each network, and the mainnet
- * address is stored.
+ * Returns the address under which wallets are stored. A Spark key has a different address on each network, and the
+ * mainnet address is stored.
  */
 function storedAddress(caip2: string, recipient: string): string {
   const key = caip2 === 'spark:regtest' ? readSparkAddress(recipient, 'REGTEST') : undefined;
@@ -322,14 +327,14 @@ function storedAddress(caip2: string, recipient: string): string {
 
 // KYSELY: looks up the recipients of every block on the followed chains.
 
-/** The number of parameters per statement is limited, and so is the time of a statement. */
+/** The number of addresses per statement. Databases limit the parameters of a statement and its time. */
 const AT_ONCE = 500;
 
 type InUnit = <T>(work: (em: SqlEntityManager) => Promise<T>) => Promise<T>;
 
 /**
- * Looks up which addresses belong to wallets of any app that are not archived. Each look-up has its own short
- * transaction.
+ * Returns a look-up of the addresses that belong to wallets of any app, without archived wallets. Each look-up has its
+ * own short transaction.
  */
 export function watchedAddresses(inUnit: InUnit): WatchedAddresses {
   return {
@@ -366,7 +371,7 @@ async function liveOnSolana(
     .selectFrom('wallets')
     .select('address')
     .distinct()
-    // Uses literals so that the partial index `wallets_on_solana` applies.
+    // Use literals, so that the partial index `wallets_on_solana` applies.
     .where(sql<boolean>`chain_type = 'solana'`)
     .where('archived_at_ms', 'is', null)
     .where('address', '>', address ?? '')

@@ -13,7 +13,7 @@ import { releasedStatuses, TransactionEntity, type TransactionRow } from './tran
 
 /** A transfer of one asset from a wallet to one receiver. */
 interface PlainTransfer {
-  /** The contract or mint in the notation of the chain type; null for the native asset. */
+  /** The token's smart contract or mint in the notation of the chain type; null for the native asset. */
   readonly tokenAddress: string | null;
   readonly recipient: string;
   /** The amount in base units. */
@@ -28,8 +28,8 @@ const BESIDE_TRANSFERS = new Set([
 ]);
 
 /**
- * The transfer that a transaction of a wallet makes, read from the units that policies evaluate. Undefined unless it
- * is exactly one transfer of one asset.
+ * Reads the transfer that a transaction of a wallet makes from the units that policies evaluate. Returns undefined
+ * unless the transaction is exactly one transfer of one asset.
  *
  * NOTE: on Solana, the receiver of a token is a token account. The bytes do not contain its owner.
  */
@@ -106,14 +106,14 @@ function readTokenTransfer(data: Uint8Array): { recipientHex: string; rawAmount:
 
 /** An EIP-7702 authorization in a transaction. It uses a nonce of the account that signed it. */
 export interface HeldAuthorization {
-  /** The account in the notation of wallet addresses. */
+  /** The account that signed it, in the notation of wallet addresses. */
   readonly authority: string;
   readonly nonce: number;
   /** The delegate as 0x hex, lower case. */
   readonly contract: string;
 }
 
-/** A signed transaction. */
+/** A signed transaction to store. */
 interface SignedTransaction {
   readonly caip2: string;
   /** The wallet's address. */
@@ -123,25 +123,25 @@ interface SignedTransaction {
   readonly signedBytes: Uint8Array;
   readonly nonce?: number | undefined;
   /**
-   * The earlier transaction that must reach the chain first. It belongs to the same wallet action or has a lower
-   * nonce.
+   * The id of the earlier transaction that must reach the chain first. It belongs to the same wallet action or has a
+   * lower nonce.
    */
   readonly afterTransactionId?: string | undefined;
   /** The authorizations that use a nonce when the transaction is included. */
   readonly authorizations?: readonly HeldAuthorization[] | undefined;
   readonly referenceId?: string | undefined;
-  /** The signed transaction, in the contract's names. */
+  /** The signed transaction, with the field names of the API document. */
   readonly transactionRequest?: object | undefined;
   readonly plainTransfer?: PlainTransfer | undefined;
   /** Whether `hash` is the hash of a user operation, whose transaction has no hash yet. */
   readonly isOperation?: boolean | undefined;
-  /** Whether someone else pays the gas. */
+  /** Whether a party other than the wallet pays the gas. */
   readonly isSponsored?: boolean | undefined;
-  /** Whether the request itself broadcasts the transaction. Otherwise the job does so immediately. */
+  /** Whether the request itself broadcasts the transaction. If not, the job does so immediately. */
   readonly isBroadcastHere: boolean;
 }
 
-/** How long the job waits for the request that signed a transaction to broadcast it. */
+/** How long the job leaves the broadcast of a transaction to the request that signed it. */
 export const REQUEST_LEASE_MS = 15_000;
 
 /**
@@ -206,7 +206,7 @@ export async function recordTransaction(
   return row;
 }
 
-/** The id of the sender's transaction with this hash, unless it can no longer be included. */
+/** Returns the id of the sender's transaction with this hash, unless it can no longer be included. */
 export async function findSent(
   { em }: Pick<OperationContext, 'em'>,
   { caip2, sender, hash }: Pick<SignedTransaction, 'caip2' | 'sender' | 'hash'>,
@@ -225,7 +225,7 @@ export async function findSent(
 
 type GasContext = Pick<OperationContext, 'em' | 'ids' | 'notes' | 'nowMs' | 'prices'>;
 
-/** The source of a cost in the contract, by the method that sent the transaction. */
+/** The source of a cost in events, by the method that sent the transaction. */
 const sourceTypes: Readonly<Record<string, string>> = {
   transfer: 'wallet-action-transfer',
   swap: 'wallet-action-swap',

@@ -6,9 +6,8 @@ import type { TransactionRow } from './transaction.entity.ts';
 // KYSELY: transactions are rows as they are stored, which jobs claim with `skip locked` and move by compare-and-set.
 
 /**
- * Reports of nodes that contradict a transaction's stored state, and how long they have lasted. A node that lags,
- * forks or lies reports the same as a correct node. So a contradiction counts only when later blocks have confirmed
- * it.
+ * Reports of nodes that contradict a transaction's stored state, and how long they have lasted. A node that lags, forks
+ * or lies can report the same as a correct node. So a contradiction counts only when later blocks have confirmed it.
  */
 export interface Doubt {
   /**
@@ -18,7 +17,7 @@ export interface Doubt {
    * - `dropped`: no node has the transaction, and all refuse it.
    */
   readonly as: 'replaced' | 'expired' | 'reorganized' | 'dropped';
-  /** The number of consecutive checks that showed it. */
+  /** The number of consecutive checks that showed the contradiction. */
   readonly looks: number;
   /** The block at the last check that counted. */
   readonly at: bigint;
@@ -26,13 +25,10 @@ export interface Doubt {
   readonly sinceMs: number;
 }
 
-/**
- * CHOICE: a contradiction of the stored state counts after this number of checks, each several blocks after the
- * previous one.
- */
+/** CHOICE: a contradiction counts after this number of checks, each several blocks after the previous one. */
 const LOOKS = 3;
 
-/** The doubt after one more check. A doubt of another kind ends. */
+/** Returns the doubt after one more check. A doubt of another kind ends. */
 export function addLook(
   before: Doubt | undefined,
   as: Doubt['as'],
@@ -58,8 +54,9 @@ export function writeDoubt(doubt: Doubt | undefined): string | null {
 }
 
 /**
- * The hash of another stored transaction of the sender that has the same nonce and is final. In this case, the given
- * one can never be included. Undefined if there is none. Call it only for nonces that count for the whole account.
+ * Returns the hash of another stored transaction of the sender that has the same nonce and is final. The given
+ * transaction can then never be included. Returns undefined if there is none. Call it only for nonces that count for
+ * the whole account.
  */
 export async function findFinalSibling(
   em: SqlEntityManager,
@@ -85,7 +82,7 @@ export async function findFinalSibling(
   return sibling?.hash ?? undefined;
 }
 
-/** Whether the nonce of a stored request belongs to a separate nonce lane, which Tempo allows. */
+/** Returns whether the nonce of a stored request belongs to a separate nonce lane, which Tempo allows. */
 function hasOwnLane(request: string | null): boolean {
   const { nonce_key: key } = JSON.parse(request ?? '{}') as { readonly nonce_key?: string | number };
   return key !== undefined && BigInt(key) !== 0n;

@@ -14,9 +14,9 @@ export const TransactionAuthorizationEntity = defineEntity({
     caip2: p.text(),
     /** The account that delegates, in the notation of wallet addresses. */
     authority: p.text(),
-    /** The nonce of the authority that the authorization uses. */
+    /** The nonce of the account that the authorization uses. */
     nonce: p.bigint('number'),
-    /** The contract to which the account delegates; 0x hex, lower case. */
+    /** The smart contract to which the account delegates; 0x hex, lower case. */
     contract: p.text(),
   },
   indexes: [{ name: 'transaction_authorizations_by_nonce', properties: ['caip2', 'authority', 'nonce'] }],
@@ -31,30 +31,30 @@ export const TransactionEntity = defineEntity({
     appId: p.text(),
     walletId: p.text(),
     caip2: p.text(),
-    /** The wallet's address as it is stored; several wallets may hold the same key. */
+    /** The wallet's address as it is stored. Several wallets may have the same key. */
     sender: p.text(),
-    /** The RPC method or wallet action that sent it. */
+    /** The RPC method or wallet action that sent the transaction. */
     method: p.text(),
     /** A `TransactionStatus`. */
     status: p.text(),
-    /** Null until a sponsored transaction is included. */
+    /** Null until a user operation is included, because only then its transaction exists. */
     transactionHash: p.text().strictNullable(),
     userOperationHash: p.text().strictNullable(),
     /** 1 if sponsored, otherwise 0. */
     isSponsored: p.integer().default(0),
     referenceId: p.text().strictNullable(),
     /**
-     * The earlier transaction, of the same wallet action or with a lower nonce. This transaction is broadcast only
-     * after the chain has the earlier one.
+     * The id of the earlier transaction, of the same wallet action or with a lower nonce. This transaction is broadcast
+     * only after the chain has the earlier one.
      */
     afterTransactionId: p.text().strictNullable(),
     /** The sender's nonce on EVM chains. */
     nonce: p.bigint('number').strictNullable(),
-    /** Never changed, so repeated broadcasts can never send a different transaction. */
+    /** The signed bytes. They never change, so repeated broadcasts can never send a different transaction. */
     signedBytes: p.blob(),
-    /** JSON of the signed transaction, in the contract's names; EVM only. */
+    /** JSON of the signed transaction, with the field names of the API document; EVM only. */
     transactionRequest: p.text().strictNullable(),
-    /** For a plain transfer: the contract or mint, or `native`. */
+    /** For a plain transfer: the token's smart contract or mint, or `native`. */
     movedToken: p.text().strictNullable(),
     movedTo: p.text().strictNullable(),
     /** The moved amount in base units, decimal. */
@@ -75,7 +75,9 @@ export const TransactionEntity = defineEntity({
     doubt: p.text().strictNullable(),
     createdAtMs: p.bigint('number'),
     updatedAtMs: p.bigint('number'),
-    /** When its chain is polled next; null once the state is final. Polling moves it, which serves as a lease. */
+    /**
+     * When the chain is polled next; null once the state is final. Polling moves this time, which serves as a lease.
+     */
     nextCheckAtMs: p.bigint('number').strictNullable(),
     /** The process that last moved `nextCheckAtMs` to claim the transaction. */
     claimedBy: p.text().strictNullable(),
@@ -101,7 +103,6 @@ export type TransactionStatus = BlockchainTransactionStatus;
 
 /**
  * The states that may follow each state:
- *
  * - `pending`: signed and stored, not known to have reached the chain.
  * - `broadcasted`: a node accepted it.
  * - `confirmed`: included and successful.
@@ -136,14 +137,14 @@ export const neverHasEffect: ReadonlySet<string | null> = new Set<TransactionSta
   'replaced',
 ]);
 
-/** Whether no other state can follow. */
+/** Returns whether no other state can follow. */
 export function isTerminal(status: TransactionStatus): boolean {
   return followers[status].length === 0;
 }
 
 /**
- * The states that a transaction passes through from one state to another, including the last. Each has its event.
- * Empty when the state does not change, undefined when the transition is not allowed.
+ * Returns the states that a transaction passes through from one state to another, including the last. Each has its
+ * event. The list is empty when the state does not change, and undefined when the transition is not allowed.
  */
 export function wayTo(
   from: TransactionStatus,
@@ -157,12 +158,12 @@ export function wayTo(
   return ways.get(to);
 }
 
-/** A row of `transactions`, columns as they are stored. */
+/** A row of `transactions` with the column names of the database. */
 export type TransactionRow = Omit<Selectable<Tables['transactions']>, 'status' | 'claimed_by'> & {
   readonly status: TransactionStatus;
 };
 
-/** Every column, for reads of whole rows. A `select *` would break when a migration adds a column. */
+/** All columns, for reads of whole rows. A prepared `select *` would break when a migration adds a column. */
 export const transactionColumns = [
   'id',
   'app_id',
@@ -195,7 +196,7 @@ export const transactionColumns = [
   'next_check_at_ms',
 ] as const satisfies readonly (keyof TransactionRow)[];
 
-/** How far a chain's transfers have been read and reported. Without a row, nothing has been read yet. */
+/** How far a chain's transfers have been read and reported. A chain without a row has not been read yet. */
 export const ChainPositionEntity = defineEntity({
   name: 'ChainPosition',
   tableName: 'chain_positions',

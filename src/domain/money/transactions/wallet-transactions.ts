@@ -26,13 +26,13 @@ import type { TransactionRow } from './transaction.entity.ts';
 
 // KYSELY: transactions are rows as they are stored, which jobs claim with `skip locked` and move by compare-and-set.
 
-/** One list entry: one of our transactions, or a transfer from the chain's list. */
+/** One entry of the list: one of our transactions, or a transfer from the chain's list. */
 type Seen = { readonly atMs: number } & (
   | { readonly row: TransactionRow; readonly transfer?: undefined }
   | { readonly transfer: ChainTransfer; readonly row?: undefined }
 );
 
-/** The entries of a page in wire form. */
+/** Converts the entries of a page to wire form. */
 async function transactionViews(
   context: Pick<OperationContext, 'app' | 'em'>,
   asked: Asked,
@@ -50,10 +50,10 @@ async function transactionViews(
 type Users = ReadonlyMap<string, string>;
 
 /**
- * The asset, amount and recipient of one of our transactions.
+ * Returns the asset, amount and recipient of one of our transactions.
  *
- * CHOICE: a transaction that is not a plain transfer of one asset shows the native asset that it sends, possibly
- * zero. Its recipient is the contract that it calls, or the wallet itself if it makes several calls or none.
+ * CHOICE: a transaction that is not a plain transfer of one asset shows the native asset that it sends, possibly zero.
+ * Its recipient is the smart contract that it calls, or the wallet itself if it makes several calls or none.
  */
 function movedBy(row: TransactionRow): Pick<ChainTransfer, 'sender' | 'recipient' | 'rawAmount'> {
   const { sender, moved_to: recipient, moved_amount: amount } = row;
@@ -94,7 +94,7 @@ function transferView(asked: Asked, transfer: ChainTransfer, users: Users): Wall
   };
 }
 
-/** The requested asset with this token. The lists contain no other assets. */
+/** Returns the requested asset with this token. The lists contain no other assets. */
 function assetOf({ assets }: Asked, token: string | null): KnownAsset {
   const asset = assets.find(({ tokenAddress }) =>
     tokenAddress === null || token === null
@@ -128,7 +128,7 @@ function detailOf(
 }
 
 /**
- * The app's users who own the wallets at these addresses.
+ * Finds the app's users who own the wallets at these addresses.
  *
  * CHOICE: a wallet belongs to the user to whom it is assigned, otherwise to the first user in its owning quorum.
  */
@@ -161,7 +161,7 @@ async function findUsers(
 interface TransactionQuery {
   readonly chain: string;
   readonly asset?: string | readonly string[] | undefined;
-  /** Contract or mint addresses on the chain. */
+  /** Addresses of token contracts or mints on the chain. */
   readonly token?: string | readonly string[] | undefined;
   readonly tx_hash?: string | undefined;
   readonly cursor?: string | undefined;
@@ -174,8 +174,8 @@ type ListContext = Pick<OperationContext, 'app' | 'em' | 'chains'>;
 const MAX_PAGE = 100;
 
 /**
- * One page of the assets that a wallet sent and received on one chain, newest first. It contains our own transactions
- * and, if the chain has a list of transfers, other transfers.
+ * Lists one page of the assets that a wallet sent and received on one chain, newest first. It contains our own
+ * transactions and, if the chain has a list of transfers, other transfers.
  *
  * CHOICE: one of our transactions that is not a plain transfer of one asset is listed under the native asset, in which
  * its fee is paid. Transfers known only from the chain are `confirmed`.
@@ -212,7 +212,7 @@ export async function listWalletTransactions(
   };
 }
 
-/** EVM hashes are case-insensitive. */
+/** Normalizes a hash: EVM hashes become lower case, because they are case-insensitive. */
 function normalHash(hash: string | undefined): string | undefined {
   return hash?.startsWith('0x') ? hash.toLowerCase() : hash;
 }
@@ -256,18 +256,18 @@ async function tokenAsked(
   return findToken(context, chain, tokenAddress);
 }
 
-/** Distinct values in order of first appearance. */
+/** Returns the distinct values in order of first appearance. */
 function listOf(value: string | readonly string[]): string[] {
   return [...new Set(typeof value === 'string' ? [value] : value)];
 }
 
 interface SeenTransfers {
   readonly transfers: readonly ChainTransfer[];
-  /** The position down to which the chain's list was read. Everything newer is included. */
+  /** The position in the chain's list down to which it was read. Everything newer is included. */
   readonly readTo: string | undefined;
 }
 
-/** Transfers of the wallet that we did not send, newest first, as far back as the page can need them. */
+/** Reads the transfers of the wallet that we did not send, newest first, as far back as the page can need them. */
 async function readSeen(
   context: ListContext,
   {
@@ -283,7 +283,7 @@ async function readSeen(
     readonly port: AnyChain;
     readonly after: string | undefined;
     readonly limit: number;
-    /** Older transfers cannot be on this page. */
+    /** The time of the oldest entry that can be on this page. Older transfers need not be read. */
     readonly backToMs: number;
   },
 ): Promise<SeenTransfers> {
@@ -338,7 +338,8 @@ function endOf(
 ): TransactionCursor {
   const row = page.findLast((entry) => entry.row !== undefined)?.row;
   const shown = page.filter((entry) => entry.transfer !== undefined);
-  // The next page does not read our own transfers again that were read for this page.
+  // If all transfers are shown, the next page continues where this page stopped reading, so that it does not read our
+  // own transfers again.
   const isAllShown = shown.length === seen.transfers.length;
   return {
     row: row === undefined ? cursor.row : { createdAtMs: row.created_at_ms, id: row.id },

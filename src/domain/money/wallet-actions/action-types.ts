@@ -5,7 +5,7 @@ import type { FeeLineItem, Gas, WalletActionStatus, WalletActionType } from '../
 import type { MovementPattern } from '../../../ports/chains.ts';
 import { hasHappened, type StoredStep } from './wallet-action-steps.ts';
 
-/** The network fee in wire form; null if gas is not paid in a native asset. */
+/** Converts a network fee to wire form; null if gas is not paid in a native asset. */
 export function gasOf({ native }: KnownChain, fee: bigint): Gas | null {
   if (native === undefined) return null;
   return {
@@ -15,7 +15,7 @@ export function gasOf({ native }: KnownChain, fee: bigint): Gas | null {
   };
 }
 
-/** The network fees that the wallet paid for all steps together; null if it paid none. */
+/** Returns the network fees that the wallet paid for all steps together; null if it paid none. */
 function gasPaid(steps: readonly StoredStep[]): Gas | null {
   const transactions = steps
     .flatMap((step) => ('transaction' in step ? step.transaction : []))
@@ -29,20 +29,22 @@ function gasPaid(steps: readonly StoredStep[]): Gas | null {
   );
 }
 
-/** The members that the external step of an action sets on delivery. Undefined for actions without such a step. */
+/**
+ * Returns the members that the external step of an action sets on delivery; undefined for actions without such a step.
+ */
 function deliveryOf(steps: readonly StoredStep[]): object | undefined {
   const external = steps.find((step) => 'external' in step);
   return external?.external.delivery;
 }
 
-/** The fee that the exchange kept, in this asset; undefined if it kept none. */
+/** Returns the fee that the exchange kept, in this asset; undefined if it kept none. */
 function relayerFeeIn(steps: readonly StoredStep[], asset: string | undefined): ProviderFee | undefined {
   const { fees = [] } = (deliveryOf(steps) ?? {}) as { fees?: readonly FeeLineItem[] };
   const fee = fees.find(({ type }) => type === 'relayer');
   return fee === undefined || asset === undefined ? undefined : { asset, amount: fee.amount };
 }
 
-/** Selects movements. Addresses can be in any case. A `token` of null selects the native asset. */
+/** Selects movements of assets. Addresses can be in any case. A `token` of null selects the native asset. */
 interface MovementFilter {
   readonly token: string | null;
   readonly from?: string;
@@ -50,10 +52,9 @@ interface MovementFilter {
 }
 
 /**
- * The sum of the movements in the transactions of an action that match a filter, in base units.
+ * Sums the movements in the transactions of an action that match a filter, in base units.
  *
- * INVARIANT: when the action ends, every step stored with `readsEffects` has its effects, if its transaction
- * succeeded.
+ * INVARIANT: when the action ends, every step stored with `readsEffects` has its effects, if its transaction succeeded.
  */
 function movedIn(steps: readonly StoredStep[], { token, from, to }: MovementFilter): bigint {
   const isSame = (wanted: string | null | undefined, found: string | null): boolean =>
@@ -78,9 +79,9 @@ function movedIn(steps: readonly StoredStep[], { token, from, to }: MovementFilt
 interface ActionType {
   /** The event of each status. The names are literals, because a house test searches for them. */
   readonly events: Readonly<Record<WalletActionStatus, string>>;
-  /** The wire fields that are known only at the end, with their values until then. */
+  /** The wire fields whose values are known only at the end, with their values until then. */
   readonly pending: object;
-  /** Wire fields that earlier versions did not store, with the values for their actions. */
+  /** The wire fields that earlier versions did not store, with the values for actions from then. */
   readonly ifNotStored?: object;
   /** Wire fields that responses have and events do not. */
   readonly notInEvents: readonly string[];
@@ -89,14 +90,14 @@ interface ActionType {
   /** Wire fields that events have and responses do not. */
   readonly onlyInEvents?: readonly string[];
   /**
-   * The wire fields that change when the action ends. They are computed from what happened, never from estimates. The
-   * effects of steps stored with `readsEffects` show what transactions moved (`movedIn`); the `delivery` of an
-   * external step shows what it delivered. `failure_reason` is added to them.
+   * Returns the wire fields that change when the action ends. They are computed from what happened, never from
+   * estimates. The effects of steps stored with `readsEffects` show what transactions moved (`movedIn`); the `delivery`
+   * of an external step shows what it delivered. `failure_reason` is added to them.
    */
   outcome(ended: EndedSteps): object;
-  /** More details of the failure, in addition to those of the failed step. */
+  /** Returns details of the failure in addition to those of the failed step. */
   failureDetails?(ended: EndedSteps): object | undefined;
-  /** The fee that an exchange took, if any. It is recorded as usage once the action has succeeded. */
+  /** Returns the fee that an exchange took, if any. It is recorded as usage once the action has succeeded. */
   providerFee?(ended: EndedSteps): ProviderFee | undefined;
 }
 
@@ -120,14 +121,14 @@ export interface EndedSteps {
 
 const NO_ADDRESS = `0x${'0'.repeat(40)}`;
 
-/** Values that deposits and withdrawals store for their outcome. */
+/** The values that deposits and withdrawals store for their outcome. */
 export interface EarnOutcomeTerms {
   readonly wallet_address: string;
   /** The amount that the approvals before the deposit allow the vault to take, in base units. */
   readonly allowance?: string;
 }
 
-/** A deposit into a vault. Its shares are the shares that the vault mints for the wallet. */
+/** A deposit into a vault. Its `shares` are the shares that the vault mints for the wallet. */
 const earnDepositType: ActionType = {
   events: {
     pending: 'wallet_action.earn_deposit.created',
@@ -155,8 +156,8 @@ const earnDepositType: ActionType = {
 };
 
 /**
- * A withdrawal from a vault. Its amount is what the vault paid. For a whole position, the amount is known only after
- * that.
+ * A withdrawal from a vault. Its amount is the amount that the vault paid, which for a whole position is known only at
+ * the end.
  */
 const earnWithdrawType: ActionType = {
   events: {
@@ -176,7 +177,7 @@ const earnWithdrawType: ActionType = {
   },
 };
 
-/** A claim of rewards. Its amounts are what the distributor paid, because another claim may have been first. */
+/** A claim of rewards. Its amounts are those that the distributor paid, because another claim may have come first. */
 const earnIncentiveClaimType: ActionType = {
   events: {
     pending: 'wallet_action.earn_incentive_claim.created',
@@ -200,7 +201,7 @@ const earnIncentiveClaimType: ActionType = {
   },
 };
 
-/** A collection of the app's fees. */
+/** A collection of the app's fees from a vault. */
 const earnFeeCollectType: ActionType = {
   events: {
     pending: 'wallet_action.earn_fee_collect.created',
@@ -213,7 +214,7 @@ const earnFeeCollectType: ActionType = {
   outcome: (ended) => (ended.status === 'succeeded' ? receivedFrom(ended) : {}),
 };
 
-/** The amount that the vault paid to the wallet. */
+/** Returns the amount that the vault paid to the wallet. */
 function receivedFrom({ steps, details, terms }: EndedSteps): object {
   const received = movedIn(steps, {
     ...{ token: details.asset_address, from: details.vault_address, to: terms.wallet_address },
@@ -221,14 +222,14 @@ function receivedFrom({ steps, details, terms }: EndedSteps): object {
   return { raw_amount: String(received), amount: decimalText(fromRaw(received, details.decimals)) };
 }
 
-/** Whether all steps but the last were executed, so that their approval remains. */
+/** Returns whether all steps but the last were executed, so that their approval remains. */
 function lastFailed(steps: readonly StoredStep[]): boolean {
   return steps
     .slice(0, -1)
     .every((step) => 'transaction' in step && ['confirmed', 'finalized'].includes(step.transaction.status));
 }
 
-/** A payout: the deposit to a provider, and its payment to a bank. */
+/** A payout to a bank: the deposit to a provider, and the provider's payment. */
 const payoutType: ActionType = {
   events: {
     pending: 'wallet_action.payout.created',
@@ -251,9 +252,9 @@ const payoutType: ActionType = {
   outcome: () => ({}),
 };
 
-/** Values from which the outcome of a swap is computed. */
+/** The values from which the outcome of a swap is computed. */
 export interface SwapOutcomeTerms {
-  /** For a swap by a router: filters for the movements that make up the spent and the received amount. */
+  /** For a swap by a router: filters for the movements whose sums are the spent and the received amount. */
   readonly spent?: MovementPattern;
   readonly received?: MovementPattern;
   /** The allowance that the step before the swap gave to the router. */
@@ -332,7 +333,7 @@ const transferType: ActionType = {
   providerFee: ({ steps, details }) => relayerFeeIn(steps, details.source_asset),
 };
 
-/** The types of wallet actions that can be started. */
+/** The definitions of the types of wallet actions that can be started. */
 const actionTypes: Partial<Readonly<Record<WalletActionType, ActionType>>> = {
   payout: payoutType,
   transfer: transferType,

@@ -12,9 +12,9 @@ import type { ExternalKind } from './wallet-action-steps.ts';
 
 // KYSELY: steps are claimed with `skip locked`, and read with their transactions.
 
-/** CHOICE: how often a waiting external step is polled. */
+/** CHOICE: the interval at which a waiting external step is polled. */
 const AGAIN_MS = 2000;
-/** How long a claim on a step lasts. */
+/** How long a claim of a step lasts. */
 const LEASE_MS = 60_000;
 
 /** States of a transaction that is in a block and took effect. */
@@ -33,25 +33,25 @@ export interface DueExternalStep extends DueStep {
   readonly depositHash: string;
 }
 
-/** A system that carries out external steps: the kind of its steps, and the prefix of their ids. */
+/** A system that carries out external steps, with the kind of its steps and the prefix of their ids. */
 export interface StepSystem {
   readonly kind: ExternalKind;
   readonly idsFrom: string;
 }
 
 interface WantedSteps {
-  /** Systems whose steps are left out. */
+  /** The systems whose steps are left out. */
   readonly busy: readonly StepSystem[];
   readonly limit: number;
 }
 
 /** The progress of an external step, as the other system reports it. */
 export type ExternalProgress =
-  /** Waiting for the deposit to be included, or for the payment. */
+  /** The other system waits for the deposit to be included, or has not paid yet. */
   | { readonly kind: 'waiting' }
   /**
-   * `hash` is the hash of the payment, if it is on a chain. `delivery` replaces the delivery that was expected when
-   * the step was stored.
+   * The other system has paid. `hash` is the hash of the payment, if it is on a chain. `delivery` replaces the delivery
+   * that was expected when the step was stored.
    */
   | { readonly kind: 'done'; readonly hash?: string | undefined; readonly delivery?: object | undefined }
   /** The deposit was refunded. `hash` is the hash of the refund on the chain of the deposit. */
@@ -60,8 +60,8 @@ export type ExternalProgress =
   | { readonly kind: 'refused'; readonly reason: string };
 
 /**
- * Claims external steps of these kinds that are due for polling, most overdue first, by moving their next check.
- * Until then, no other process claims them. The claim of a dead process is released or expires.
+ * Claims external steps of these kinds that are due for polling, most overdue first, by moving their next check. Until
+ * then, no other process claims them. The claim of a dead process is released or expires.
  */
 export async function claimDueExternalSteps(
   em: SqlEntityManager,
@@ -178,9 +178,9 @@ const unreadOf = (database: Kysely<Tables>, { nowMs, limit }: { nowMs: number; l
 const selectUnread = prepareQuery(unreadOf);
 
 /**
- * Claims steps whose effects must be read, as `claimDueExternalSteps` does.
+ * Claims steps whose effects must be read, in the same way as `claimDueExternalSteps`.
  *
- * @param busy chains whose steps are left out.
+ * @param busy CAIP-2 ids of chains whose steps are left out.
  */
 export async function claimUnreadSteps(
   em: SqlEntityManager,
@@ -197,8 +197,8 @@ export async function claimUnreadSteps(
 }
 
 /**
- * Stores what a step's transaction moved, and the block that was read. If a reorganization moves the transaction to
- * another block before the action ends, its effects are read again.
+ * Stores the movements of a step's transaction, and the block from which they were read. If a reorganization moves the
+ * transaction to another block before the action ends, they are read again.
  */
 export async function storeEffects(
   { em, notes }: UnitContext,
@@ -219,7 +219,7 @@ export async function storeEffects(
   if (found !== undefined) noteChange(notes, { appId, what: 'wallet_action.effects_read', id: actionId });
 }
 
-/** The external id of an action's payout. Undefined for actions without a payout and for unknown actions. */
+/** Returns the external id of an action's payout; undefined for actions without a payout and for unknown actions. */
 export async function getPayoutOfAction(em: SqlEntityManager, actionId: string): Promise<string | undefined> {
   const payout = { actionId, externalKind: 'payout' };
   const row = await em.findOne(WalletActionStepEntity, payout, { disableIdentityMap: true });
@@ -267,7 +267,7 @@ async function putOff(
 type AskAboutStep = (step: DueExternalStep) => Promise<ExternalProgress>;
 
 /**
- * Maps each kind of external step to the function that polls its system. Steps of a kind without an entry stay
+ * Returns the function for each kind of external step that polls its system. Steps of a kind without a function stay
  * `pending`.
  */
 export function externalSteps({
@@ -280,7 +280,10 @@ export function externalSteps({
   };
 }
 
-/** The exchange pays a quote only once. */
+/**
+ * Returns a function that polls the exchange about a step. Polling is safe to repeat, because the exchange pays a quote
+ * only once.
+ */
 function askExchangeAbout(exchange: NonNullable<Services['exchange']>): AskAboutStep {
   return async ({ externalId, depositHash }) => {
     const status = await exchange.statusOf(externalId, depositHash);
@@ -291,8 +294,8 @@ function askExchangeAbout(exchange: NonNullable<Services['exchange']>): AskAbout
 }
 
 /**
- * The id of a payout as an external step. It contains the provider and the environment, because ids of different
- * providers can be equal.
+ * Returns the id of a payout as an external step. It contains the provider and the environment, because ids of
+ * different providers can be equal.
  */
 export function payoutStepId(payout: {
   readonly provider: string;
@@ -311,7 +314,7 @@ export function payoutOfStep(externalId: string): {
   return { provider, environment: environment as FiatEnvironment, id: id.join(':') };
 }
 
-/** The system that carries out a step. */
+/** Returns the system that carries out a step. */
 export function systemOfStep({ kind, externalId }: DueExternalStep): StepSystem {
   if (kind !== 'payout') return { kind, idsFrom: '' };
   const { provider, environment } = payoutOfStep(externalId);
@@ -326,7 +329,10 @@ function askProvidersAbout(fiatProviders: FiatProviders): AskAboutStep {
   };
 }
 
-/** A payment that the bank returned is open until the provider has refunded the deposit. */
+/**
+ * Converts a payout to the progress of its step. A payment that the bank returned is open until the provider has
+ * refunded the deposit.
+ */
 function progressOf({ state, refund, reason }: FiatPayout): ExternalProgress {
   if (state === 'payment_processed') return { kind: 'done' };
   if (state === 'refunded') {

@@ -13,14 +13,14 @@ import { actionStatusOf, failureOf, loadSteps, type StoredStep } from './wallet-
 
 // KYSELY: steps are claimed with `skip locked` and moved by compare-and-set, and read with their transactions.
 
-/** The number of actions that are settled in one transaction. */
+/** The maximum number of actions that are settled in one transaction. */
 const BATCH = 50;
 
 export interface EndedAction {
   readonly id: string;
-  /** The action as its operation now returns it. */
+  /** The action in the wire form of its operation. */
   readonly view: object;
-  /** Undefined on success. */
+  /** Why the action failed; undefined on success. */
   readonly failure: string | undefined;
 }
 
@@ -46,7 +46,7 @@ export async function finishWalletActions(
     const outcome = JSON.stringify(outcomeOf(action, status, own));
     const row = { ...action, status, outcome, ended_at_ms: nowMs };
     await em.nativeUpdate(WalletActionEntity, { id: row.id }, { status, outcome, endedAtMs: nowMs });
-    // If a deposit never arrived, the checks of its external step also end.
+    // If a deposit never arrived, the checks of its external step must end, too.
     await stopChecks(em, row.id);
     const context = { ...services, em, notes, nowMs };
     await recordEvent(context, {
@@ -65,13 +65,12 @@ export async function finishWalletActions(
 }
 
 /**
- * Claims pending actions without an open step, oldest first. Actions that still wait do not fill the batch.
- *
- * A step is open in four cases:
+ * Claims pending actions without an open step, oldest first. Actions that still wait do not use up the batch. A step is
+ * open in four cases:
  * - its transaction is in no block;
  * - its revert may still be undone;
  * - the effects in its block have not been read;
- * - it is external, has its deposit and waits.
+ * - it is external, its deposit has arrived, and it waits for the other system.
  */
 async function claimEnded(em: SqlEntityManager): Promise<WalletActionRow[]> {
   const { rows } = await selectEnded(em, {});
@@ -125,7 +124,7 @@ const selectEnded = prepareQuery<Record<never, never>, WalletActionRow>((databas
     .skipLocked(),
 );
 
-/** The wire fields that change when an action settles. */
+/** Returns the wire fields that change when an action settles. */
 function outcomeOf(
   action: WalletActionRow,
   status: EndedSteps['status'],

@@ -55,7 +55,7 @@ export async function quoteExchange(
 }
 
 /**
- * The exchange's quote for a transfer.
+ * Gets the exchange's quote for a transfer.
  *
  * @throws what `quoteExchange` throws.
  */
@@ -83,7 +83,7 @@ function requireExchange({ exchange }: PlanContext): Exchange {
 }
 
 /**
- * An amount in base units of its asset.
+ * Converts an amount to base units of its asset.
  *
  * @throws ApiError invalid_data when it has more decimal places than the asset.
  */
@@ -93,7 +93,7 @@ export function requireRaw({ asset, decimals }: KnownAsset, amount: Decimal, poi
   return rawAmount;
 }
 
-/** The fees of a quote in wire form. */
+/** Returns the fees of a quote in wire form. */
 export function feesOf({ source, quote }: PlannedExchange): FeeLineItem[] {
   return quote.fees.map(({ type, rawAmount }) => ({
     type,

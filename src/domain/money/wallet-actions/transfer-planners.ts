@@ -31,10 +31,10 @@ export interface PlannedTransfer {
   build(context: OperationContext): Promise<BuiltTransaction>;
 }
 
-/** Reads from the chain, before the database transaction. */
+/** Reads the chain data that a transfer needs. Runs before the database transaction. */
 type TransferPlanner = (context: PlanContext, order: TransferOrder) => Promise<PlannedTransfer>;
 
-/** How to move an asset on each chain type. */
+/** The planners of the chain types on which assets can be transferred. */
 export const transferPlanners: Partial<Readonly<Record<WalletChainType, TransferPlanner>>> = {
   ethereum: planOnEthereum,
   solana: planOnSolana,
@@ -99,7 +99,7 @@ const BYTES_BESIDE = 3n + 67n + 64n;
 
 async function planOnTron(context: PlanContext, order: TransferOrder): Promise<PlannedTransfer> {
   const { asset, rawAmount, from } = order;
-  // The amount exceeds the total supply of sun. The contract encodes amounts of sun as JSON numbers.
+  // The amount exceeds the total supply of sun. The API encodes amounts of sun as JSON numbers.
   if (asset.tokenAddress === null && rawAmount > Number.MAX_SAFE_INTEGER)
     throw new ApiError('insufficient_funds');
   const rawData = tronTransfer(movementOf(order));

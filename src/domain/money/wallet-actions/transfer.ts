@@ -52,7 +52,7 @@ interface TransferPlan {
   /** The amount in base units. */
   readonly rawAmount: bigint;
   readonly estimatedGas: Gas | null;
-  /** The exchange that receives this transfer as its deposit, if any. */
+  /** The quote of the exchange that receives this transfer as its deposit, if any. */
   readonly exchange: PlannedExchange | undefined;
   /** Builds the bytes, inside the database transaction that signs them. */
   build(context: OperationContext): Promise<BuiltTransaction>;
@@ -100,7 +100,7 @@ export function planSending(context: PlanContext, order: TransferOrder): Promise
 }
 
 /**
- * The source chain, which must support transfers.
+ * Finds the source chain, which must support transfers.
  *
  * @throws ApiError not_supported
  */
@@ -123,7 +123,7 @@ async function readPlain(context: PlanContext, terms: TransferTerms): Promise<Om
   return { asset, rawAmount: requireRaw(asset, amount, amountPointer), to: destination };
 }
 
-/** The gas of the deposit; null when it cannot be simulated because the wallet lacks the funds. */
+/** Estimates the gas of the deposit; null when it cannot be simulated because the wallet lacks the funds. */
 export async function estimateDepositGas(
   context: PlanContext,
   wallet: WalletRow,
@@ -156,7 +156,7 @@ function readTransfer(
 }
 
 /**
- * The action that policies evaluate for a transfer that is only analyzed, not executed.
+ * Returns the action that policies evaluate for a transfer that is only analyzed, not executed.
  *
  * @throws ApiError what `readTransfer` throws; not_supported for an exchange, whose cost only a quote shows.
  */
@@ -177,10 +177,10 @@ interface QuoteInput {
 }
 
 /**
- * Quotes a transfer that arrives as another asset or on another chain.
+ * Returns the planned quote of a transfer that arrives as another asset or on another chain.
  *
- * @throws ApiError not_found; invalid_data for a plain transfer; not_supported; what `requireOwner` and
- * `planExchange` throw.
+ * @throws ApiError not_found; invalid_data for a plain transfer; not_supported; what `requireOwner` and `planExchange`
+ * throw.
  */
 export async function quoteWalletTransfer(
   context: OperationContext,
@@ -203,9 +203,9 @@ export async function quoteWalletTransfer(
 }
 
 /**
- * Gets a quote from the exchange, and reads from the chain.
+ * Gets a quote from the exchange, and reads from the chain what the deposit costs.
  *
- * @throws what the verb throws for a quote that cannot be given.
+ * @throws ApiError with the codes that `quoteWalletTransfer` lists, for a transfer that cannot be quoted.
  */
 export async function planQuote(
   context: PlanContext,
@@ -284,7 +284,7 @@ export async function transferFromWallet(
 /**
  * Reads the body of a transfer, and reads from the chain what the transfer needs.
  *
- * @throws the verb's errors for a body that this wallet cannot transfer.
+ * @throws ApiError not_found; what `readTransferBody` throws for a body that this wallet cannot transfer.
  */
 export async function planTransferRequest(
   context: PlanContext,
@@ -316,7 +316,7 @@ export function readTransferBody(wallet: WalletRow, body: TransferRequest): Tran
   return terms;
 }
 
-/** The wire fields that describe the request. */
+/** Returns the wire fields that describe the request. */
 function detailsOf(body: TransferRequest, terms: TransferTerms, plan: TransferPlan): object {
   const { asset, exchange } = plan;
   const named = 'asset' in body.source;
@@ -338,7 +338,7 @@ function spentBy({ asset, rawAmount }: TransferPlan): Decimal {
   return fromRaw(rawAmount, asset.decimals);
 }
 
-/** The destination fields that differ from the source. */
+/** Returns the destination fields that differ from the source. */
 function arrivalOf({ source, destination }: PlannedExchange): object {
   return {
     ...(destination.asset === source.asset ? {} : { destination_asset: destination.asset }),

@@ -20,11 +20,14 @@ interface TransactionStep {
   readonly actionId: string;
   readonly type: string;
   readonly transaction: TransactionRow;
-  /** The movements of its transaction. They are only loaded on demand, and empty until the chain was read. */
+  /**
+   * The movements of the step's transaction. They are loaded only on request, and are empty until they were read from
+   * the chain.
+   */
   readonly effects: readonly StoredMovement[];
 }
 
-/** A stored movement. Addresses are in the chain's notation. A `token` of null is the native asset. */
+/** A stored movement of an asset. Addresses are in the chain's notation. A `token` of null is the native asset. */
 interface StoredMovement {
   readonly token: string | null;
   readonly from: string;
@@ -38,7 +41,7 @@ interface ExternalStep {
   readonly actionId: string;
   readonly type: string;
   readonly external: ExternalState;
-  /** The previous step, which pays the deposit of this step. */
+  /** The previous step, whose transaction pays the deposit for this step. */
   readonly deposit: TransactionStep;
 }
 
@@ -48,7 +51,8 @@ export type StoredStep = TransactionStep | ExternalStep;
 export type ExternalKind = 'exchange' | 'payout';
 
 /**
- * - `waiting`: for the deposit, or for the payment.
+ * The statuses of an external step:
+ * - `waiting`: the deposit has not arrived, or the other system has not paid.
  * - `done`: the other system has paid.
  * - `given_back`: the deposit was refunded.
  * - `refused`: the step ended without a payment in either direction.
@@ -79,7 +83,7 @@ const stepColumns = [
   'steps.failure_reason as external_failure_reason',
 ] as const;
 
-/** The steps of actions, in the order of each action. */
+/** Loads the steps of actions, in the order of each action. */
 export async function loadSteps(
   { em }: Pick<OperationContext, 'em'>,
   actionIds: readonly string[],
@@ -151,8 +155,9 @@ type StepStatus =
   | 'abandoned';
 
 /**
- * The step status of each transaction state. CHOICE: the step of a transaction that can never be included is
- * `rejected`.
+ * The step status for each transaction state.
+ *
+ * CHOICE: the step of a transaction that can never be included is `rejected`.
  */
 const stepStatuses: Readonly<Record<TransactionStatus, StepStatus>> = {
   pending: 'queued',
@@ -169,7 +174,7 @@ const externalStatuses = { done: 'confirmed', given_back: 'failed', refused: 'fa
 
 const evmTypes: ReadonlySet<string> = new Set(['evm_transaction', 'evm_user_operation']);
 
-/** The status of a step. On chains without replacement, a step is never `replaced` or `abandoned`. */
+/** Returns the status of a step. On chains without replacement, a step is never `replaced` or `abandoned`. */
 function statusOf(step: StoredStep): StepStatus {
   if ('external' in step) return externalStatusOf(step);
   const status = stepStatuses[step.transaction.status];
@@ -184,7 +189,7 @@ function externalStatusOf({ external, deposit }: ExternalStep): ExternalTransact
   return hasEnded(deposit) ? 'rejected' : 'preparing';
 }
 
-/** Whether a step's outcome is final. A success counts as final once it is included. */
+/** Returns whether a step's outcome is final. A success counts as final once it is included. */
 function hasEnded(step: StoredStep): boolean {
   const status = statusOf(step);
   if (status === 'preparing' || status === 'queued' || status === 'pending') return false;
@@ -193,12 +198,12 @@ function hasEnded(step: StoredStep): boolean {
   return status !== 'reverted' || step.transaction.next_check_at_ms === null;
 }
 
-/** Whether a step took effect. */
+/** Returns whether a step took effect. */
 export function hasHappened(step: StoredStep): boolean {
   return statusOf(step) === 'confirmed';
 }
 
-/** The status of an action, derived from its steps. Source: behaviour, wallet actions. */
+/** Derives the status of an action from its steps. */
 export function actionStatusOf(steps: readonly StoredStep[]): WalletActionStatus {
   if (!steps.every(hasEnded)) return 'pending';
   const statuses = steps.map(statusOf);
@@ -244,7 +249,7 @@ function failureOfExternal(step: ExternalStep): FailureReason | undefined {
   };
 }
 
-/** A step in wire form. */
+/** Converts a step to wire form. */
 export function stepView(step: StoredStep): WalletActionStep {
   const failure = failureOfStep(step);
   const reason = failure === undefined ? {} : { failure_reason: failure };

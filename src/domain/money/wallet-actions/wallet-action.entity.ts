@@ -8,12 +8,12 @@ export const WalletActionStepEntity = defineEntity({
   tableName: 'wallet_action_steps',
   properties: {
     actionId: p.text().primary(),
-    /** Counts from 0. */
+    /** The number of the step in its action, counting from 0. */
     position: p.integer().primary(),
-    /** The contract's step type, for example `evm_transaction`. */
+    /** The step type of the API, for example `evm_transaction`. */
     type: p.text(),
     // Only for a step that is one of our transactions.
-    /** The state of the step is the state of this transaction. */
+    /** The transaction of this step. Its state is the state of the step. */
     transactionId: p.text().strictNullable(),
     /** JSON of the movements that the transaction caused, once they are read. */
     effects: p.text().strictNullable(),
@@ -64,18 +64,17 @@ export const WalletActionEntity = defineEntity({
     id: p.text().primary(),
     appId: p.text(),
     walletId: p.text(),
-    /** The contract's `WalletActionType`. */
+    /** A `WalletActionType` of the API. */
     type: p.text(),
     /** `pending`, `succeeded`, `rejected` or `failed`. */
     status: p.text(),
     /** The caller's nonce, which prevents replays. */
     nonce: p.text().strictNullable(),
     referenceId: p.text().strictNullable(),
-    /** JSON of the type's own wire fields at creation. */
+    /** JSON of the wire fields at creation that are specific to the type. */
     details: p.text(),
     /**
-     * JSON of values that are needed to compute the outcome and that no response shows. Null when no values are
-     * needed.
+     * JSON of values that are needed to compute the outcome and that no response shows. Null when no values are needed.
      */
     terms: p.text().strictNullable(),
     /** JSON of the wire fields that were set when the action settled; null while it is pending. */
@@ -96,13 +95,13 @@ export const WalletActionEntity = defineEntity({
   ],
 });
 
-/** A row of `wallet_actions`, columns as they are stored. */
+/** A row of `wallet_actions` with the column names of the database. */
 export type WalletActionRow = Omit<Selectable<Tables['wallet_actions']>, 'status' | 'type'> & {
   readonly type: WalletActionType;
   readonly status: WalletActionStatus;
 };
 
-/** Every column, for reads of whole rows. A `select *` would break when a migration adds a column. */
+/** All columns, for reads of whole rows. A prepared `select *` would break when a migration adds a column. */
 export const walletActionColumns = [
   'id',
   'app_id',

@@ -11,7 +11,7 @@ import { actionTypeOf } from './action-types.ts';
 import { WalletActionEntity, type WalletActionRow, walletActionColumns } from './wallet-action.entity.ts';
 import { type ExternalKind, type StoredStep, stepView } from './wallet-action-steps.ts';
 
-/** An action in wire form. Contains the steps if they are given. */
+/** Converts an action to wire form. The result contains the steps if they are given. */
 export function walletActionView(row: WalletActionRow, steps?: readonly StoredStep[]): WalletActionResponse {
   const fields = fieldsOf(row, steps);
   for (const field of actionTypeOf(row.type).onlyInEvents ?? []) delete fields[field];
@@ -35,7 +35,7 @@ function fieldsOf(row: WalletActionRow, steps?: readonly StoredStep[]): Record<s
 
 const endFields = { succeeded: 'completed_at', rejected: 'rejected_at', failed: 'failed_at' } as const;
 
-/** The event type for an action's current status. */
+/** Returns the type of the event for an action's current status. */
 export function actionEventType({ type, status }: WalletActionRow): string {
   return actionTypeOf(type).events[status];
 }
@@ -62,16 +62,16 @@ interface NewWalletAction {
   readonly type: WalletActionType;
   readonly nonce: string | undefined;
   readonly referenceId: string | undefined;
-  /** The type's own wire fields. */
+  /** The wire fields that are specific to the type. */
   readonly details: object;
-  /** Values that are needed to compute the outcome and that no response shows. Integers are decimal text. */
+  /** Values that are needed to compute the outcome and that no response shows. Integers are decimal strings. */
   readonly terms?: object | undefined;
   readonly steps: readonly (NewTransactionStep | NewExternalStep)[];
 }
 
-/** A transaction that is signed and stored. */
+/** A step whose transaction is signed and stored. */
 interface NewTransactionStep {
-  /** The contract's name of the step type. */
+  /** The step type of the API. */
   readonly type: string;
   readonly transactionId: string;
   /** Whether the outcome depends on what the transaction moves. If so, its effects are read before the action ends. */
@@ -180,7 +180,7 @@ type FindContext = Pick<OperationContext, 'app' | 'em'>;
 const MAX_PAGE = 100;
 
 /**
- * An action of a wallet.
+ * Finds an action of a wallet.
  *
  * CHOICE: archived wallets count too, because their pending transactions still complete.
  *
@@ -198,10 +198,10 @@ export async function findWalletAction(
 }
 
 /**
- * One page of a wallet's actions, newest first.
+ * Lists one page of a wallet's actions, newest first.
  *
- * @param options `cursor`: the `nextCursor` of the previous page; `limit` is 1 to 100, 100 when left out.
- * @throws ApiError not_found; invalid_data for a cursor of no action of the wallet.
+ * @param options `cursor`: the `nextCursor` of the previous page; `limit` is 1 to 100, and 100 by default.
+ * @throws ApiError not_found; invalid_data for a cursor that is no action of the wallet.
  */
 export async function listWalletActions(
   context: FindContext,
@@ -250,7 +250,7 @@ async function selectAction(
 interface StepsToSend {
   readonly type: WalletActionType;
   readonly referenceId?: string | undefined;
-  /** Each builds one transaction. Their order is the order in which the transactions take effect. */
+  /** The functions that build one transaction each. Their order is the order in which the transactions take effect. */
   readonly builds: readonly BuildTransaction[];
   readonly readsEffects?: boolean | undefined;
 }
@@ -274,8 +274,8 @@ export async function sendSteps(
 }
 
 /**
- * The context for work after the commit. The action exists by then, so a refusal by the chain ends the action as
- * `rejected` and does not become an error response.
+ * Returns the context for work after the commit. The action exists by then, so a refusal by the chain ends the action
+ * as `rejected` and does not become an error response.
  */
 function afterCommitContext(context: OperationContext): OperationContext {
   return {

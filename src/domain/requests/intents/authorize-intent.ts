@@ -33,7 +33,7 @@ import {
 } from './intent-view.ts';
 import { type AnyInput, type AnyProposal, proposalOf, type Subject } from './proposals.ts';
 
-/** The path of an operation with its parameters filled in. */
+/** Fills the parameters into the path template of an operation. */
 export function fillTemplate(template: string, path: Readonly<Record<string, string>>): string {
   return template.replaceAll(/\{([^{}]+)\}/g, (_, name: string) => encodeURIComponent(path[name] ?? ''));
 }
@@ -43,7 +43,7 @@ export function fillTemplate(template: string, path: Readonly<Record<string, str
 /** CHOICE: the maximum difference between a member's clock and ours. */
 const CLOCK_SKEW_MS = 5 * 60_000;
 
-/** A pending intent with its resource and key quorums, locked until the transaction ends. */
+/** A pending intent with its resource, both locked until the transaction ends. */
 interface HeldIntent {
   readonly intent: IntentRow;
   readonly proposal: AnyProposal;
@@ -62,7 +62,7 @@ interface AuthorizeIntentInput {
  * Adds a member's signature to an intent. If the signature completes a key quorum, the verb of the direct operation
  * executes the request in the same transaction. Times are Unix ms.
  *
- * @returns the intent after this signature, and after its execution if it was the last signature.
+ * @returns the intent after this signature, and after its execution if this was the last signature that it needed.
  * @throws ApiError not_found; invalid_data for a timestamp in the future or outside the user key's lifetime;
  * invalid_state for an intent that is not pending; zero_correct_authorization_signatures, user_session_keys_expired,
  * no_valid_user_session_keys for a signature that no eligible member made.
@@ -134,7 +134,7 @@ async function eligibleParties(
   return loadParties(context, { ownerId, signers }, intent.id);
 }
 
-/** The member key that verifies the signature, and the signed payload, which counts as used from now on. */
+/** Returns the member's key that verifies the signature, and the signed payload, which from now on counts as used. */
 async function requireMemberKey(
   context: OperationContext,
   { intent, input }: HeldIntent,
@@ -182,6 +182,8 @@ interface NewSignature {
 }
 
 /**
+ * Refuses a timestamp at which the user's key was not valid.
+ *
  * CHOICE: a user's key must also be valid now, which `requireMemberKey` checks. The timestamp is not signed, so the
  * holder of an expired key could claim any time.
  */
@@ -204,12 +206,12 @@ async function requireWithinKeyLifetime(
 
 interface StoredSignature extends NewSignature {
   readonly intentId: string;
-  /** Base64. */
+  /** The signature in base64. */
   readonly signature: string;
   readonly payload: Uint8Array;
 }
 
-/** Removes signatures that no longer count, so that their members can sign again. */
+/** Removes those signatures of the given members that no longer count, so that the members can sign again. */
 async function dropStale(
   { em }: OperationContext,
   {
@@ -230,7 +232,9 @@ async function dropStale(
   }
 }
 
-/** Stores the members who signed. Returns the members who had not signed before. */
+/**
+ * Stores the signature for each of the members, unless the member had already signed. Returns the members who had not.
+ */
 async function addSignatures(
   { em, nowMs }: OperationContext,
   { intentId, key, members, timestamp, signature, payload }: StoredSignature,

@@ -79,20 +79,19 @@ export async function settleIntentOfAction(
   });
 }
 
-/** The number of intents that are settled in one transaction. */
+/** The maximum number of intents that are settled in one transaction. */
 export const SETTLED_AT_ONCE = 50;
 /**
- * CHOICE: after this time, the process that was executing the intent has either settled it or died, even if no other
+ * CHOICE: an intent that has been in `processing` for this time was interrupted: its process has died, even if no other
  * process has noticed.
  */
 const INTERRUPTED_AFTER_MS = 60_000;
 
 /**
- * Settles intents that a crash after the commit left in `processing`. Their changes are committed, and pending
- * external work, such as broadcasts, has its own job. They only need their stored result.
+ * Settles intents that a crash after the commit left in `processing`. Their changes are committed, and pending external
+ * work, such as broadcasts, has its own job. So they are settled with their stored result.
  *
- * @param deadProcess settles the intents that this dead process was executing, instead of those that have waited
- * long.
+ * @param deadProcess if given, settles only the intents that this dead process was executing, however short ago.
  * @returns how many intents it settled.
  */
 export async function settleInterruptedIntents(
@@ -125,7 +124,7 @@ export async function settleInterruptedIntents(
   return settled;
 }
 
-/** An intent with enough signatures, locked until the transaction ends. */
+/** An intent with enough signatures to be executed, locked until the transaction ends. */
 interface AgreedIntent {
   readonly intent: IntentRow;
   readonly proposal: AnyProposal;
@@ -204,14 +203,14 @@ async function attempt(
   } catch (error) {
     later.length = 0;
     const refusal = refusalOf(error);
-    // Stores records that must survive the rollback, such as the trace of a denial.
+    // Store records that must survive the rollback, such as the trace of a denial.
     for (const work of refusalWorks) await work(context.em, context.notes);
     return refusal;
   }
 }
 
 /**
- * Stores the result that applies unless a chain or service refuses later. After a crash, the intent is settled with
+ * Stores the result with which the intent is settled unless a chain or a service refuses later. A crash also leads to
  * this result.
  */
 async function keepResult(
@@ -228,8 +227,8 @@ async function keepResult(
 }
 
 /**
- * Runs the verb's work after the commit, such as a broadcast, and settles the intent with the outcome. On an internal
- * error the intent stays `processing` for `settleInterruptedIntents`.
+ * Runs the verb's work after the commit, such as a broadcast, and settles the intent with the outcome. After an
+ * internal error, the intent stays in `processing` until `settleInterruptedIntents` settles it.
  */
 async function runAfterCommit(
   context: OperationContext,
@@ -247,7 +246,7 @@ async function runAfterCommit(
   );
 }
 
-/** The outcome of an intent whose request was refused. Internal errors are not outcomes and are rethrown. */
+/** Returns the outcome of an intent whose request was refused. Rethrows internal errors, which are no outcomes. */
 function refusalOf(error: unknown): Outcome {
   if (!(error instanceof ApiError) || error.status >= 500) throw error;
   return { status_code: error.status, response_body: error.toBody() };

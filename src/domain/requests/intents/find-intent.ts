@@ -22,17 +22,14 @@ const transitions = {
   dismissed: [],
 } as const satisfies Record<IntentStatus, readonly IntentStatus[]>;
 
-/** Set together with a transition. */
+/** The columns that are set together with a status. */
 interface Outcome {
   readonly endedAtMs?: number;
   readonly authorizationDetails?: string;
   readonly actionResult?: string;
 }
 
-/**
- * Moves an intent to another status if it still has the expected one. Returns false when another transaction was
- * faster.
- */
+/** Moves an intent to another status if it still has the expected one. Returns false if it no longer has it. */
 export async function moveIntent<From extends keyof typeof transitions>(
   { em, nowMs }: Pick<OperationContext, 'em' | 'nowMs'>,
   id: string,
@@ -47,7 +44,10 @@ export async function moveIntent<From extends keyof typeof transitions>(
   return moved === 1;
 }
 
-/** Whether a pending intent has expired. The millisecond of the expiry itself is still valid, as for any request. */
+/**
+ * Returns whether a pending intent has expired. As for any request, the millisecond of the expiry itself is still
+ * valid.
+ */
 function hasExpired(
   { expires_at_ms: expiresAtMs }: { readonly expires_at_ms: number },
   nowMs: number,
@@ -55,7 +55,7 @@ function hasExpired(
   return expiresAtMs < nowMs;
 }
 
-/** The status to report: an expired intent is `expired` even if that is not stored yet. */
+/** Returns the status to report: an expired intent is `expired` even if it is still stored as pending. */
 export function statusAt(
   intent: { readonly status: string; readonly expires_at_ms: number },
   nowMs: number,
@@ -68,7 +68,7 @@ export function statusAt(
 type FindContext = Pick<OperationContext, 'app' | 'em' | 'proof'>;
 
 /**
- * The app's intents that the caller may see. With the app secret these are all intents, with a user token the intents
+ * Selects the app's intents that the caller may see: all of them with the app secret, and with a user token the intents
  * that the user created or can sign.
  */
 export function visibleIntents({ app, em, proof: { userId } }: FindContext) {
@@ -91,7 +91,7 @@ export function visibleIntents({ app, em, proof: { userId } }: FindContext) {
 }
 
 /**
- * An intent that the caller may see.
+ * Finds an intent that the caller may see.
  *
  * @throws ApiError not_found
  */
@@ -101,7 +101,7 @@ export async function findIntent(context: FindContext, id: string): Promise<Inte
   return row;
 }
 
-/** The current state of an intent that the caller has already been allowed to see. */
+/** Reads the current state of an intent. The caller has already checked that the client may see it. */
 export function reloadIntent({ em }: Pick<OperationContext, 'em'>, id: string): Promise<IntentRow> {
   return em
     .getKysely<Tables>()
@@ -112,9 +112,9 @@ export function reloadIntent({ em }: Pick<OperationContext, 'em'>, id: string): 
 }
 
 /**
- * A pending intent, locked until the transaction ends.
+ * Finds a pending intent, and locks it until the transaction ends.
  *
- * @throws ApiError not_found, invalid_state
+ * @throws ApiError not_found; invalid_state for an intent that is not pending.
  */
 export async function findPendingForUpdate(
   context: FindContext & Pick<OperationContext, 'nowMs'>,

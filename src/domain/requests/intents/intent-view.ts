@@ -36,11 +36,11 @@ interface IntentSignature extends Member {
   readonly publicKey: string;
   /** Unix ms. */
   readonly signedAtMs: number;
-  /** Undefined for a signature that an earlier version received. */
+  /** The payload with its signature. Undefined for a signature that an earlier version received. */
   readonly signed: SignedPayload | undefined;
 }
 
-/** The signatures that count. Signatures of deleted or frozen users do not count. */
+/** Lists the signatures that count. Signatures of deleted or frozen users do not count. */
 export async function listSignatures(
   { em }: Pick<OperationContext, 'em'>,
   intentIds: readonly string[],
@@ -73,7 +73,7 @@ export async function listSignatures(
   }));
 }
 
-/** The signers of an intent as the agreement under which it is executed. */
+/** Returns the agreement of an intent's signers, under which it is executed. */
 export function agreementOf(intentId: string, signatures: readonly IntentSignature[]): Agreement {
   const ofKind = (kind: Member['kind']) => signatures.filter((signature) => signature.kind === kind);
   const signed = signatures.flatMap((signature) => signature.signed ?? []);
@@ -86,8 +86,8 @@ export function agreementOf(intentId: string, signatures: readonly IntentSignatu
 }
 
 /**
- * One entry for each distinct payload. Members usually sign the same payload, or one for another host, and the key
- * store accepts only a few payloads.
+ * Merges the signatures by payload. Members usually sign the same payload, or one for another host, and the key store
+ * accepts only a few payloads.
  */
 function byPayload(signed: readonly SignedPayload[]): SignedPayload[] {
   const groups = Map.groupBy(signed, ({ payload }) => payload);
@@ -97,7 +97,10 @@ function byPayload(signed: readonly SignedPayload[]): SignedPayload[] {
   }));
 }
 
-/** Whether a member has to sign again, because a key quorum that contains the user no longer counts the signature. */
+/**
+ * Returns whether a member has to sign again, because a key quorum that contains the user no longer counts the
+ * signature.
+ */
 export function isStale(
   parties: readonly EligibleParty[],
   { kind, member, publicKey }: IntentSignature,
@@ -110,7 +113,7 @@ export function isStale(
   return parties.some(({ quorum }) => lacksIt(quorum));
 }
 
-/** The members of the parties for whom a key signs, including members of nested quorums. */
+/** Returns the members of the parties for whom a key signs, including members of nested quorums. */
 export function membersWithKey(parties: readonly EligibleParty[], key: string): Member[] {
   const members = parties.flatMap(({ quorum }) => membersIn(quorum, key));
   return members.filter(
@@ -133,7 +136,7 @@ function membersIn(quorum: LoadedQuorum, key: string): Member[] {
 
 type DetailsContext = Pick<OperationContext, 'app' | 'em' | 'nowMs'>;
 
-/** The eligible members and the signatures of these intents, by intent, according to the current key quorums. */
+/** Reads, for each of these intents, the eligible members of the current key quorums and the signatures. */
 async function readAuthorizationDetails(
   context: DetailsContext,
   intentIds: readonly string[],
@@ -159,7 +162,7 @@ async function readAuthorizationDetails(
   );
 }
 
-/** One entry for each key quorum that may authorize an intent. */
+/** Returns one entry for each key quorum that may authorize an intent. */
 export function authorizationDetails(
   quorums: readonly LoadedQuorum[],
   intentId: string,
@@ -212,7 +215,7 @@ function counts(quorum: LoadedQuorum, { kind, member: userId, publicKey }: Inten
   return kind !== 'user' || countsInAgreement(quorum, { userId, publicKey });
 }
 
-/** A key or a user as a member that can sign. */
+/** Returns a key or a user as a member that can sign. */
 export function memberView(
   { kind, member }: Member,
   signedAtMs: number | null,
@@ -235,8 +238,8 @@ interface CurrentResource {
 type ReadContext = Pick<OperationContext, 'app' | 'em'>;
 
 /**
- * Reads the resources of these intents with one query for each kind. Returns a function that gives one intent's
- * resource; the result is empty when the resource no longer exists.
+ * Reads the resources of these intents with one query for each kind. Returns a function that gives the resource of one
+ * intent; its result is empty when the resource no longer exists.
  */
 async function readResources(
   context: ReadContext,
@@ -273,15 +276,15 @@ function present<Name extends string, Value>(name: Name, value: Value | undefine
 
 type ViewContext = Pick<OperationContext, 'app' | 'em' | 'nowMs'>;
 
-/** One intent in wire form. */
+/** Converts an intent to wire form, with the current state of its resource. */
 export async function readIntentView(context: ViewContext, intent: IntentRow): Promise<IntentResponse> {
   const [view] = await readIntentViews(context, [intent]);
   return view!;
 }
 
 /**
- * Intents in wire form, in the same order. A pending intent shows the eligible signers of the current key quorums.
- * All others show those at the time when they ended.
+ * Converts intents to wire form, in the same order. A pending intent shows the eligible signers of the current key
+ * quorums. All others show the signers at the time when the intent ended.
  */
 export async function readIntentViews(
   context: ViewContext,
@@ -326,11 +329,11 @@ function intentView(
       : {}),
     ...(isDone && intent.action_result !== null ? { action_result: JSON.parse(intent.action_result) } : {}),
   };
-  // The contract has a schema per intent type. All differences between them come from the row.
+  // The API has one schema per intent type. All differences between them come from the row.
   return view as IntentResponse;
 }
 
-/** The fields that intents and their events have in common. */
+/** Returns the fields that intents and their events have in common. */
 export function intentSummary(intent: IntentRow) {
   return {
     intent_id: intent.id,

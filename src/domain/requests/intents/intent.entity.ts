@@ -3,8 +3,8 @@ import type { Selectable } from 'kysely';
 import type { Tables } from '../../tables.ts';
 
 /**
- * A key quorum that may authorize an intent. It serves look-ups by member. A change of the resource's owner or
- * signers dismisses the intent, so the rows are valid while the intent is pending.
+ * A key quorum that may authorize an intent, for look-ups by member. A change of the resource's owner or signers
+ * dismisses the intent, so the rows are valid while the intent is pending.
  */
 export const IntentPartyEntity = defineEntity({
   name: 'IntentParty',
@@ -18,7 +18,7 @@ export const IntentPartyEntity = defineEntity({
   indexes: [{ name: 'intent_parties_by_quorum', properties: ['keyQuorumId', 'intentId'] }],
 });
 
-/** A member's signature of an intent. Members sign once and cannot withdraw a signature. */
+/** A member's signature for an intent. Members sign once and cannot withdraw a signature. */
 export const IntentSignatureEntity = defineEntity({
   name: 'IntentSignature',
   tableName: 'intent_signatures',
@@ -36,7 +36,7 @@ export const IntentSignatureEntity = defineEntity({
     payload: p.text().strictNullable(),
     /** The signing time that the member claimed. */
     signedAtMs: p.bigint('number'),
-    /** When the signature was received. */
+    /** When this server received the signature. */
     receivedAtMs: p.bigint('number'),
   },
   indexes: [{ name: 'intent_signatures_by_member', properties: ['member', 'intentId'] }],
@@ -49,13 +49,13 @@ export const IntentEntity = defineEntity({
   properties: {
     id: p.text().primary(),
     appId: p.text(),
-    /** The contract's intent type, for example `RULE`. */
+    /** The intent type of the API, for example `RULE`. */
     intentType: p.text(),
     status: p.text(),
     operationId: p.text(),
     /** JSON object of the operation's path parameters. */
     pathParameters: p.text(),
-    /** The operation's body as JSON, with the contract's field names; null when there is none. */
+    /** The operation's body as JSON, with the field names of the API document; null when there is none. */
     body: p.text().strictNullable(),
     /** The absolute URL of the proposed request. */
     url: p.text(),
@@ -64,7 +64,7 @@ export const IntentEntity = defineEntity({
      * it is the policy.
      */
     subjectId: p.text(),
-    /** The `resource_id` shown in the contract. */
+    /** The `resource_id` that responses show. */
     resourceId: p.text(),
     /** The user who created the intent; null when the app secret created it. */
     createdById: p.text().strictNullable(),
@@ -72,9 +72,9 @@ export const IntentEntity = defineEntity({
     updatedAtMs: p.bigint('number'),
     /** The last millisecond at which the intent can be authorized. */
     expiresAtMs: p.bigint('number'),
-    /** The `service-request-expiry` of the request that created it. It is part of the signed payload. */
+    /** The `service-request-expiry` of the request that created the intent. It is part of the signed payload. */
     requestExpiryMs: p.bigint('number').strictNullable(),
-    /** When the intent was rejected, dismissed or marked as expired. */
+    /** When the intent was executed, failed, was rejected or dismissed, or was marked as expired; null before that. */
     endedAtMs: p.bigint('number').strictNullable(),
     dismissalReason: p.text().strictNullable(),
     /** JSON in wire form: the eligible members and signatures at the last signature or at the execution. */
@@ -83,7 +83,7 @@ export const IntentEntity = defineEntity({
     actionResult: p.text().strictNullable(),
     /** The wallet action that the intent started, whose outcome settles the intent; null if there is none. */
     awaitedActionId: p.text().strictNullable(),
-    /** The process that executes the intent. */
+    /** The process that executes the intent; null before the execution. */
     claimedBy: p.text().strictNullable(),
   },
   indexes: [
@@ -110,10 +110,10 @@ export const IntentEntity = defineEntity({
   ],
 });
 
-/** A row of `intents`, columns as they are stored. */
+/** A row of `intents` with the column names of the database. */
 export type IntentRow = Omit<Selectable<Tables['intents']>, 'claimed_by'>;
 
-/** Every column of `intents` that a view or verb reads. */
+/** The columns of `intents` that a view or verb reads. */
 export const intentColumns = [
   'id',
   'app_id',

@@ -18,7 +18,7 @@ import { type AnyInput, type ProposableId, proposalOf, type Subject } from './pr
 // KYSELY: intents are read as stored rows; they move from status to status by compare-and-set.
 
 const LIFETIME_MS = 72 * 60 * 60_000;
-/** The end of the year 9999, the last time that the contract can express. */
+/** The end of the year 9999, the last time that the formats of the API can express. */
 const LAST_MS = 253_402_300_799_999;
 
 /** Maps each operation that can be proposed to the operation that proposes it. */
@@ -38,11 +38,11 @@ interface ProposingOperation {
 type Proposing<Id extends ProposableId> = Operations[ProposingOperation[Id]];
 
 /**
- * Creates an intent for a request. The intent waits for signatures of the resource's owner, or of an additional
- * signer where one is allowed. It waits for 72 hours or until the `service-request-expiry` of this request.
+ * Creates an intent for a request. The intent waits for signatures of the resource's owner, or of an additional signer
+ * where one is allowed. It waits for 72 hours or until the `service-request-expiry` of this request.
  *
- * @throws ApiError not_found; invalid_request for a resource without an owner; what the proposed operation would
- * refuse immediately.
+ * @throws ApiError not_found; invalid_request for a resource without an owner; the errors with which the proposed
+ * operation would refuse the request, as far as they do not depend on the time of execution.
  */
 export async function proposeIntent<Id extends ProposableId>(
   context: OperationContext,
@@ -88,7 +88,7 @@ function newRow(
   const { method, path: template } = operations[operationId];
   const path = fillTemplate(template, proposed.path);
   const url = proof.urlOf(path);
-  // Refuses a request that cannot be canonicalized for signing, with `invalid_data`.
+  // Refuse a request that cannot be canonicalized for signing, with `invalid_data`.
   proof.payloadsOf({ method, path, url, body: proposed.body, expiryMs: proof.expiryMs });
   return {
     id: context.ids.cuid2(),
@@ -156,15 +156,15 @@ export async function rejectIntent(context: OperationContext, id: string): Promi
 
 // KYSELY: intents move from status to status by compare-and-set.
 
-/** The number of intents that expire in one transaction. */
+/** The maximum number of intents that expire in one transaction. */
 export const EXPIRED_AT_ONCE = 200;
 
 /**
- * Stores the expiry of pending intents, at most `EXPIRED_AT_ONCE` of them, and returns how many. Views already report
- * them as expired; the stored status is needed to filter by status.
+ * Stores the status `expired` of pending intents that have expired, at most `EXPIRED_AT_ONCE` of them, and returns how
+ * many. Views already report them as expired; the stored status is needed to filter by status.
  */
 export async function expireIntents(em: SqlEntityManager, nowMs: number): Promise<number> {
-  // A locked intent is skipped, because the holder of the lock is deciding it.
+  // Skip a locked intent, because the holder of the lock is deciding it.
   const rows = await em
     .getKysely<Tables>()
     .selectFrom('intents')

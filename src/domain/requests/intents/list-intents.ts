@@ -45,12 +45,12 @@ export interface PageRequest {
   readonly order?: IntentOrder | undefined;
   /** The `nextCursor` of the previous page. */
   readonly cursor?: string | undefined;
-  /** 1 to 100; 100 when left out. */
+  /** 1 to 100, and 100 by default. */
   readonly limit?: number | undefined;
 }
 
 /**
- * One page of the intents that the caller may see, in wire form, newest first unless ordered otherwise. A page of
+ * Lists one page of the intents that the caller may see, in wire form, newest first unless ordered otherwise. A page of
  * long intents has fewer than `limit`.
  *
  * @throws ApiError invalid_data for an invalid cursor or member, and for `currentUserHasSigned` without a user.
@@ -115,7 +115,10 @@ async function pageOf(context: ListContext, query: IntentQuery, page: Page): Pro
     .slice(0, page.limit);
 }
 
-/** Expired intents are those stored as expired and those still stored as pending. Each set has its own index. */
+/**
+ * Narrows a query to a status. Expired intents are those stored as expired and those still stored as pending; each set
+ * has its own index and gets its own query.
+ */
 function byStatus(query: IntentQuery, status: IntentStatus | undefined, nowMs: number): IntentQuery[] {
   if (status === undefined) return [query];
   const asWritten = query.where('status', '=', status);
@@ -164,8 +167,8 @@ function signedBy(em: ListContext['em'], { kind, member }: Member) {
 }
 
 /**
- * Intents that a user need not sign again: those that the user signed with an unexpired key, and those where all key
- * quorums with this user, including nested ones, count expired keys (see `countsInAgreement`).
+ * Selects the intents that a user need not sign again: those that the user signed with an unexpired key, and those
+ * where all key quorums with this user, including nested ones, count expired keys (see `countsInAgreement`).
  */
 function signedForNow({ em, nowMs }: ListContext, user: Member) {
   const isPinned = sql<boolean>`exists (
@@ -179,7 +182,7 @@ function signedForNow({ em, nowMs }: ListContext, user: Member) {
   return signedBy(em, user).where(sql<boolean>`(${isLive('intent_signatures', nowMs)} or not ${isPinned})`);
 }
 
-/** Whether the key of the signature has not expired. */
+/** Returns an SQL condition: the key of the signature has not expired. */
 function isLive(signature: string, nowMs: number) {
   const [member, publicKey] = [sql.ref(`${signature}.member`), sql.ref(`${signature}.public_key`)];
   return sql<boolean>`exists (
@@ -188,7 +191,8 @@ function isLive(signature: string, nowMs: number) {
 }
 
 /**
- * Pending intents that the member has not signed and that the member, or a party containing the member, may authorize.
+ * Narrows a query to the pending intents that the member has not signed and may authorize, alone or as a member of a
+ * party.
  */
 async function whereStillAsked(
   context: ListContext,
@@ -215,8 +219,8 @@ async function whereStillAsked(
 }
 
 /**
- * A quorum with nested quorums cannot itself be a member. While an intent is pending, the quorum's threshold is not
- * reached.
+ * Narrows a query to the pending intents whose threshold in this key quorum is not reached. A key quorum with nested
+ * quorums cannot itself be a member, so the threshold of its own intents is never reached while they are pending.
  */
 async function whereQuorumLacks(context: ListContext, query: IntentQuery, id: string): Promise<IntentQuery> {
   const [quorum] = await listKeyQuorumsOfIds(context, [id]);

@@ -59,18 +59,18 @@ import { findIntent } from './find-intent.ts';
 /** The resource that a proposed request would change or use, locked until the transaction ends. */
 export interface Subject<Row> {
   readonly id: string;
-  /** The owning key quorum; null for a resource without an owner. */
+  /** The key quorum that owns the resource; null for a resource without an owner. */
   readonly ownerId: string | null;
   readonly row: Row;
 }
 
-/** The request as received, with the field names of the REST API. */
+/** The proposed request as received, with the field names of the API document. */
 interface ProposedInput<Id extends OperationId> {
   readonly path: Operations[Id]['path'];
   readonly body: Operations[Id]['body'];
 }
 
-/** The parts of a proposable operation that an intent needs. */
+/** An operation that can be proposed: the functions with which an intent checks and executes its request. */
 interface Proposal<Id extends OperationId, Row> {
   readonly intentType: IntentType;
   /**
@@ -79,23 +79,23 @@ interface Proposal<Id extends OperationId, Row> {
    * @throws ApiError not_found
    */
   hold(context: OperationContext, path: Operations[Id]['path']): Promise<Subject<Row>>;
-  /** The path with the resource's own id. The caller may have used another id for it. */
+  /** Returns the path parameters with the resource's own id. The caller may have used another id for it. */
   pathOf(subject: Subject<Row>, path: Operations[Id]['path']): Operations[Id]['path'];
-  /** The `resource_id` of the intent; the subject's id when left out. */
+  /** Returns the `resource_id` of the intent. If absent, it is the subject's id. */
   resourceId?(path: Operations[Id]['path']): string;
-  /** The additional signers who may authorize the request. */
+  /** Returns the additional signers who may authorize the request. If absent, only the owner may. */
   signers?(subject: Subject<Row>, input: ProposedInput<Id>): readonly AdditionalSigner[];
   /**
    * Refuses requests that the operation itself would refuse, as far as that does not depend on the time of execution.
    * Changes nothing.
    */
   check(context: OperationContext, subject: Subject<Row>, input: ProposedInput<Id>): Promise<void>;
-  /** The resource before the change, in wire form. */
+  /** Returns the resource before the change, in wire form. */
   priorState?(context: OperationContext, subject: Subject<Row>, path: Operations[Id]['path']): unknown;
-  /** Absent, because this operation needs no plan. For one that does, see `PlannedProposal`. */
+  /** Absent, because this operation needs no plan. For an operation that needs one, see `PlannedProposal`. */
   readonly plan?: never;
   /**
-   * The id of the wallet action that the execution started, read from its response. The action's outcome settles the
+   * Reads from the response the id of the wallet action that the execution started. The action's outcome settles the
    * intent.
    */
   actionOf?(answer: Operations[Id]['response']): string;
@@ -103,10 +103,10 @@ interface Proposal<Id extends OperationId, Row> {
   run(context: OperationContext, input: ProposedInput<Id>): Promise<Operations[Id]['response']>;
 }
 
-/** The parts of a planned operation that an intent needs. */
+/** An operation that can be proposed and that reads external data before its transaction. */
 interface PlannedProposal<Id extends OperationId, Row, Found>
   extends Omit<Proposal<Id, Row>, 'plan' | 'run'> {
-  /** The operation's own plan. */
+  /** Runs the plan of the operation. */
   plan(context: PlanContext, input: ProposedInput<Id>): Promise<Found>;
   /** Calls the operation's own verb and returns its response. */
   run(
@@ -179,7 +179,7 @@ function requireRule(subject: Subject<StoredPolicy>, path: { rule_id: string }):
   if (findRule(subject, path) === undefined) throw notFound('Rule');
 }
 
-/** A complete proposed rule, or a message that names the first missing field. */
+/** Returns the proposed rule if it is complete, or a message that names the first missing field. */
 function completeRule(proposed: PolicyRuleProposal): PolicyRuleRequest | { lacks: string; message: string } {
   const validate = requestValidators.createPolicyRule.body!;
   if (validate(proposed)) return proposed as PolicyRuleRequest;
@@ -211,7 +211,7 @@ const createPolicyRuleProposal: Proposal<'createPolicyRule', StoredPolicy> = {
   async check(context, { row }, { body }) {
     checkRuleCount(row.rules.length + 1);
     const rule = completeRule(body);
-    // The contract allows incomplete rules to be proposed.
+    // The API allows incomplete rules to be proposed.
     if ('lacks' in rule) return;
     await checkRules(context, [rule], row.chainType, AT_ROOT);
     await requirePartsOfOwner(context, row.ownerId, [rule], fromRoot);
@@ -306,7 +306,7 @@ const transferProposal: PlannedProposal<'transferFromWallet', WalletRow, Planned
   },
 };
 
-/** Every operation that can be proposed, by its id. */
+/** The operations that can be proposed, by `operationId`. */
 const proposals = {
   addConditionSetItems: addConditionSetItemsProposal,
   createPolicyRule: createPolicyRuleProposal,
@@ -322,13 +322,16 @@ const proposals = {
 
 export type ProposableId = keyof typeof proposals;
 
-/** The path and body of any operation, as stored. */
+/** The path parameters and the body of any operation, as stored. */
 export interface AnyInput {
   readonly path: Readonly<Record<string, string>>;
   readonly body: unknown;
 }
 
-/** A proposal without its type. The compiler has checked each entry of the table against its operation. */
+/**
+ * A proposal without the types of its operation. The compiler has checked each entry of the table against its
+ * operation.
+ */
 export interface AnyProposal {
   readonly intentType: IntentType;
   hold(context: OperationContext, path: AnyInput['path']): Promise<Subject<unknown>>;
@@ -339,11 +342,11 @@ export interface AnyProposal {
   priorState?(context: OperationContext, subject: Subject<unknown>, path: AnyInput['path']): unknown;
   plan?(context: PlanContext, input: AnyInput): Promise<unknown>;
   actionOf?(answer: unknown): string;
-  /** Without a `plan`, `planned` is ignored. */
+  /** Calls the operation's own verb and returns its response. Without a `plan`, `planned` is ignored. */
   run(context: OperationContext, input: AnyInput, planned: Planned<unknown>): Promise<unknown>;
 }
 
-/** The proposal for the operation id of a stored intent. */
+/** Returns the proposal for the `operationId` of a stored intent. */
 export function proposalOf(operationId: string): AnyProposal {
   return proposals[operationId as ProposableId];
 }
@@ -352,7 +355,7 @@ export function proposalOf(operationId: string): AnyProposal {
  * Plans the request of an intent, in case this signature is the last one needed.
  *
  * @returns the plan for `run` of the same proposal, where both are typed; undefined for a request that needs no plan.
- * @throws what the plan of the proposed operation throws.
+ * @throws the errors of the proposed operation's plan.
  */
 export async function planProposed(context: PlanContext, intentId: string): Promise<unknown> {
   const {

@@ -48,24 +48,24 @@ export interface AnalysisContext {
   readonly em: SqlEntityManager;
   /** The server's current time, Unix ms. */
   readonly nowMs: number;
-  /** The only app that the caller may examine. Undefined allows every app. */
+  /** If given, the only app that the caller may examine. */
   readonly onlyAppId?: string | undefined;
   /**
-   * Checks a body against the contract of an operation; pointers begin with `at`.
+   * Checks a body against the API document's schema of an operation; pointers begin with `at`.
    *
    * @throws ApiError invalid_data
    */
   readonly checkRequest: (operationId: string, body: unknown, at: string) => void;
 }
 
-/** A policy that is not stored. Everything except rules and chain type has a default. */
+/** A policy that is not stored. Rules and chain type are required, everything else has a default. */
 export type DraftPolicy = Pick<CreatePolicyRequest, 'chain_type' | 'rules'> & Partial<CreatePolicyRequest>;
 
 /**
- * The app of an analysis: the named app, otherwise the app of the named wallet or policy, otherwise the only app.
- * With `onlyAppId` it is always that app.
+ * Returns the app of an analysis: the named app, else the app of the named wallet or policy, else the only app of the
+ * server. With `onlyAppId`, returns that app.
  *
- * @throws ApiError not_found; invalid_data when there are several apps to choose from.
+ * @throws ApiError not_found; invalid_data when the input does not determine one of several apps.
  */
 export async function findAppOf(
   { em, onlyAppId }: Pick<AnalysisContext, 'em' | 'onlyAppId'>,
@@ -123,7 +123,7 @@ export async function compileDraft(
 }
 
 /**
- * The action as the app's policies evaluate it.
+ * Returns the action in the form that the app's policies evaluate.
  *
  * NOTE: in every composition, `strict_methods` is off for apps that do not set it.
  */
@@ -131,13 +131,17 @@ export function evaluatedAction({ settings }: Pick<App, 'settings'>, action: Pol
   return settings.strict_methods === true ? strictly(action) : action;
 }
 
-/** @throws ApiError invalid_data when a policy is evaluated for a wallet of another chain type. */
+/**
+ * Refuses to evaluate a policy for a wallet of another chain type.
+ *
+ * @throws ApiError invalid_data
+ */
 export function requireChain(policyChain: string, walletChain: string, pointer: string): void {
   if (policyChain === walletChain) return;
   throw invalidField(pointer, `the policy is for ${policyChain}, the wallet is on ${walletChain}`);
 }
 
-/** Rewrites the pointer of an error in the inner request so that it starts at the root of the analysis request. */
+/** Rewrites the pointers of an error in the inner request so that they start at the root of the analysis request. */
 function inRequest(error: unknown): unknown {
   return error instanceof ApiError ? relocateIssues(error, '/request') : error;
 }
@@ -146,7 +150,7 @@ function inRequest(error: unknown): unknown {
 const judgeableOperations = ['walletRpc', 'rawSignWallet', 'exportWallet', 'transferFromWallet'] as const;
 
 /**
- * The action of a wallet request as policies see it, decoded as on execution.
+ * Decodes the action of a wallet request as on execution, in the form that policies see.
  *
  * @param address the wallet's address. Without it, a call from the wallet to itself is not recognized.
  * @throws ApiError invalid_data, invalid_solana_transaction, not_supported: the errors of the operation for a request
@@ -185,9 +189,7 @@ async function decodeRpc(chainType: ChainType, request: WalletRpcRequest): Promi
   return isSendingRequest(request) ? readSentAction(request) : decodeRpcAction(request);
 }
 
-/**
- * The request for an explanation: how would a draft policy, a stored policy or a wallet's policies decide a request?
- */
+/** A question: how would a draft policy, a stored policy or a wallet's policies decide a request? */
 export interface ExplainInput {
   readonly app_id?: string | undefined;
   readonly policy?: DraftPolicy | undefined;
@@ -204,18 +206,18 @@ interface Explanation {
   readonly wallet_id: string | null;
   readonly operation: string;
   readonly judged_at_ms: number;
-  /** Derived from the traces of the policies. */
+  /** The decision of all policies together, derived from their traces. */
   readonly decision: 'allowed' | 'denied';
   readonly action: ActionView;
-  /** All policies that were evaluated. With no policies, everything is allowed. */
+  /** All policies that were evaluated. If there are none, the request is allowed. */
   readonly policies: readonly ExplainedPolicy[];
 }
 
 interface ExplainedPolicy {
   readonly policy_id: string;
-  /** The engine's decision. */
+  /** The decision of the policy engine. */
   readonly allowed: boolean;
-  /** The decision derived from the trace. */
+  /** The same decision, derived from the trace. */
   readonly recomputed: ImpliedDecision;
   readonly units: readonly UnitTrace[];
   /** Rules for other methods, which were not evaluated. */
@@ -223,8 +225,8 @@ interface ExplainedPolicy {
 }
 
 /**
- * CHOICE: the maximum length of a trace that is shown in full, in characters. A longer trace shows only what decides,
- * because writing it all would delay other requests.
+ * CHOICE: the maximum length of a trace that is shown in full, in characters. A longer trace shows only the deciding
+ * part, because writing it all would delay other requests.
  */
 const MAX_EXPLAINED = 1024 * 1024;
 

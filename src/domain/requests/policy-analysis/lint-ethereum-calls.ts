@@ -12,7 +12,7 @@ import {
 import { encodeAccountCall } from '../../../engine/signing/ethereum/user-operation-calls.ts';
 import { hashRequest, rpc, type TriedRequest } from './lint-requests.ts';
 
-/** An address that no rule names. It also stands for the wallet's address if that is unknown. */
+/** An address that no rule names. */
 export const STRANGER = '0x00000000000000000000000000000000deadbeef';
 export const SENDER = '0x1111111111111111111111111111111111111111';
 const ENTRY_POINT_07 = '0x0000000071727de22e5e9d8baf0edac6f37da032';
@@ -35,7 +35,7 @@ export interface EthereumCall {
 
 const hex = (value: bigint): string => `0x${value.toString(16)}`;
 
-/** The same call under each method that can make it. */
+/** Returns the same call under each method that can make it. */
 export function callRequests(
   call: EthereumCall,
   more: Pick<TriedRequest, 'marks' | 'token'> = {},
@@ -59,15 +59,15 @@ function transactionOf({ to, value, chainId, data }: EthereumCall) {
   };
 }
 
-/** The bytes whose hash is signed for a call by `eth_signTransaction`. */
+/** Returns the bytes whose hash `eth_signTransaction` signs for a call. */
 export async function signedBytesOf(call: EthereumCall): Promise<Uint8Array> {
   const prepared = await prepareEthereumTransaction(transactionOf(call) as EthereumTransaction);
   return hexToBytes(prepared.signingBytes().slice(2));
 }
 
 /**
- * Requests that sign the user operation of a call in another form: its hash as a message, and the operation as typed
- * data.
+ * Returns requests that sign the user operation of a call in another form: its hash as a message, and the operation as
+ * typed data.
  */
 export function disguisedOperations(call: EthereumCall): readonly TriedRequest[] {
   const { hash } = hashUserOperation(operationOf(call, ENTRY_POINT_07));
@@ -79,7 +79,7 @@ export function disguisedOperations(call: EthereumCall): readonly TriedRequest[]
   ];
 }
 
-/** Requests that sign a hash directly. */
+/** Returns requests that sign a hash directly. */
 export function hashRequests(hash: Uint8Array): readonly TriedRequest[] {
   return [hashRequest(hash), rpc('secp256k1_sign', { params: { hash: bytesTo0xHex(hash) } })];
 }
@@ -103,7 +103,7 @@ function operationOf(
 const word = (high: string, low: string): string =>
   `0x${[high, low].map((value) => BigInt(value).toString(16).padStart(32, '0')).join('')}`;
 
-/** A user operation without factory and paymaster, as typed data. Source: ERC-4337, EntryPoint v0.8. */
+/** Returns a user operation without factory and paymaster as typed data. Source: ERC-4337, EntryPoint v0.8. */
 function typedOperation({ contract, chain_id, user_operation: operation }: UserOperationParams) {
   return {
     domain: { name: 'ERC4337', version: '1', chainId: Number(chain_id), verifyingContract: contract },
@@ -133,7 +133,7 @@ function typedOperation({ contract, chain_id, user_operation: operation }: UserO
   };
 }
 
-/** A call of an ERC-20 token, also on Tron. Addresses are lower-case `0x` hex. */
+/** A function of an ERC-20 token with its arguments, also on Tron. Addresses are lower-case `0x` hex. */
 export interface TokenFunction {
   readonly name: string;
   /** 0x hex. */
@@ -155,7 +155,7 @@ const PARAMETERS = {
   approve: ['spender:address', 'value:uint256'],
   increaseAllowance: ['spender:address', 'addedValue:uint256'],
   transferFrom: ['from:address', 'to:address', 'value:uint256'],
-  // For contracts that call themselves, such as many tokens and routers.
+  // For smart contracts that call themselves, such as many tokens and routers.
   multicall: ['data:bytes[]'],
 } as const;
 const multicall = contractAbi(['function multicall(bytes[] data)']);
@@ -171,7 +171,7 @@ function markOf(name: keyof typeof PARAMETERS, source: TokenTerms['source']): Co
   return { field_source: source, field: 'function_name', operator: 'eq', value: name, abi };
 }
 
-/** The functions by which an account gives tokens away. The transfer comes first. */
+/** Returns the functions by which an account gives tokens away. The transfer comes first. */
 export function tokenFunctions({ owner, to, amount, source }: TokenTerms): readonly TokenFunction[] {
   const approval = encodeTokenCall({ name: 'approve', spender: to, amount });
   const increase = hexToBytes(INCREASE_ALLOWANCE + bytesTo0xHex(approval).slice(10));

@@ -18,11 +18,11 @@ import {
   type TriedRequest,
 } from './lint-requests.ts';
 
-/** Structs of typed data by name, each as `name:type name:type`. */
+/** Structs of typed data by name. Each value has the form `name:type name:type`. */
 type Structs = Readonly<Record<string, string>>;
 
 interface Grant {
-  /** The first struct is the primary type. */
+  /** The structs of the message. The first one is the primary type. */
   readonly structs: Structs;
   readonly message: Readonly<Record<string, unknown>>;
   /** The members of the domain in addition to the chain. */
@@ -46,7 +46,7 @@ const ZKSYNC_CHAINS: readonly number[] = [324, 300, 232, 2741, 50104];
 
 const ofContract = (verifyingContract: string) => ({ name: 'Example', version: '1', verifyingContract });
 
-/** A payment as a transaction of type 113. Source: era-contracts, TransactionHelper.sol. */
+/** Returns a payment as a transaction of type 113. Source: era-contracts, TransactionHelper.sol. */
 function zksyncPayment({ to, value, chainId, sender }: EthereumCall): readonly Grant[] {
   if (!ZKSYNC_CHAINS.includes(chainId)) return [];
   const numbers = { txType: '113', gasLimit: '1000000', gasPerPubdataByteLimit: '50000' };
@@ -73,7 +73,7 @@ function zksyncPayment({ to, value, chainId, sender }: EthereumCall): readonly G
 }
 
 /**
- * Typed data for Hyperliquid that moves what the wallet holds there, or lets another key trade for the wallet.
+ * Returns typed data for Hyperliquid that moves the wallet's funds there, or lets another key trade for the wallet.
  * Source: signing.py of Hyperliquid's SDK.
  */
 function hyperliquidActions({ to: destination, chainId }: EthereumCall): readonly TriedRequest[] {
@@ -105,9 +105,9 @@ function hyperliquidActions({ to: destination, chainId }: EthereumCall): readonl
 }
 
 /**
- * Requests that pay a receiver without a call to the receiver: through a contract that forwards the payment, from a
- * Safe that the wallet owns, or by giving another program control of the account. Sources: Multicall3; Safe 1.3 to
- * 1.5; EIP-7702.
+ * Returns requests that pay a receiver without a call to the receiver: through a smart contract that forwards the
+ * payment, from a Safe that the wallet owns, or by giving another program control of the account. Sources: Multicall3;
+ * Safe 1.3 to 1.5; EIP-7702.
  */
 export function paymentGrants(call: EthereumCall): readonly { of?: string; requests: TriedRequest[] }[] {
   const { to, value, chainId, sender } = call;
@@ -143,8 +143,8 @@ interface TokenTerms {
 }
 
 /**
- * Typed data that lets another account take tokens. Sources: ERC-2612; DAI; ERC-3009; Permit2; Seaport 1.6, whose bulk
- * orders are trees; orders of which only a Merkle root is signed.
+ * Returns typed data that lets another account take tokens. Sources: ERC-2612; DAI; ERC-3009; Permit2; Seaport 1.6,
+ * whose bulk orders are trees; orders of which only a Merkle root is signed.
  */
 function tokenGrants(
   { to: token, chainId }: EthereumCall,
@@ -214,7 +214,9 @@ const ORDER = {
     'itemType:uint8 token:address identifierOrCriteria:uint256 startAmount:uint256 endAmount:uint256 recipient:address',
 };
 
-/** Orders that offer the tokens for nothing: a single order, one in a tree, and one as a Merkle root. */
+/**
+ * Returns orders that offer the tokens for nothing: a single order, an order in a tree, and an order as a Merkle root.
+ */
 function orders({ token, owner, value }: Readonly<Record<'token' | 'owner' | 'value', string>>): Grant[] {
   const item = { itemType: 1, token, identifierOrCriteria: '0', startAmount: value, endAmount: value };
   const order = {
@@ -245,7 +247,7 @@ function is(
   return { field_source, field, operator, value };
 }
 
-/** Paths to a number in each kind of message. Hashes have none. */
+/** The path to a number in each kind of message, by primary type. Messages that consist of hashes have none. */
 const markedFields: Readonly<Record<string, string>> = {
   SafeTx: 'operation',
   Permit: 'nonce',
@@ -287,10 +289,10 @@ function typedRequest({ structs, message, domain }: Grant, chainId: number): Tri
   );
 }
 
-/** Stands for all tokens that no rule names. */
+/** A token that no rule names. */
 const SOME_TOKEN = '0x0000000000000000000000000000000000c0ffee';
-/** The number of values tried per field. The product of these numbers bounds the work. */
-const MOST = { tokens: 2, receivers: 3, amounts: 3 };
+/** The maximum number of values tried per field. The product of these numbers bounds the work. */
+const MAX_TRIED = { tokens: 2, receivers: 3, amounts: 3 };
 
 interface TokenSubject {
   readonly conditions: readonly ConditionInput[];
@@ -301,18 +303,18 @@ interface TokenSubject {
 
 const isCalldata = ({ field_source: source }: ConditionInput): boolean => source === 'ethereum_calldata';
 
-/** Transfers of tokens with calldata that conditions name, and other requests that give the same tokens away. */
+/** Yields transfers of tokens with calldata that conditions name, and other requests that give the same tokens away. */
 export function* tokenEffects({ conditions, chainId, receivers, sender }: TokenSubject): Generator<Effect> {
   if (!conditions.some(isCalldata)) return;
   const named = namedValues(conditions, isCalldata);
   const contracts = namedValues(conditions, ({ field }) => field === 'to').filter(isEvmAddress);
-  const to = distinct([...receivers, ...named.filter(isEvmAddress)], MOST.receivers);
-  // Addresses are hex as well.
+  const to = distinct([...receivers, ...named.filter(isEvmAddress)], MAX_TRIED.receivers);
+  // Addresses are hex as well, but they are no amounts.
   const amounts = boundaryNumbers(
     named.filter((value) => !isEvmAddress(value)),
     2n ** 256n,
-  ).slice(0, MOST.amounts);
-  for (const token of distinct([SOME_TOKEN, ...contracts], MOST.tokens)) {
+  ).slice(0, MAX_TRIED.amounts);
+  for (const token of distinct([SOME_TOKEN, ...contracts], MAX_TRIED.tokens)) {
     for (const receiver of to) {
       for (const amount of amounts) {
         yield* effectsOf({ to: token, value: 0n, chainId, sender }, { receiver, amount });
@@ -349,7 +351,7 @@ function requestsOf(call: EthereumCall, { data, marks }: TokenFunction): readonl
   return callRequests({ ...call, data }, { marks, token: call.to });
 }
 
-/** Token transfers instead of a payment: these calls have no value. */
+/** Returns token transfers in place of a payment: these calls have no value. */
 export function tokenTransfers({ to, chainId, sender }: EthereumCall) {
   const [transfer] = tokenFunctions({
     ...{ owner: sender.toLowerCase(), to: to.toLowerCase(), amount: 1n },

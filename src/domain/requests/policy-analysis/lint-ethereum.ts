@@ -35,7 +35,7 @@ const MAX_MESSAGES = 6;
 const MAX_CONTRACTS = 3;
 const MAX_LENGTH = 4_096;
 
-/** Effects of a message that is signed without a transaction, also as its hash and as its bytes. */
+/** Yields the effects of a message that is signed without a transaction, also as its hash and as its bytes. */
 function* messageEffects(conditions: readonly ConditionInput[]): Generator<Effect> {
   for (const text of messagesFor(conditions)) yield messageEffect(text);
   for (const typedData of typedDataFor(conditions)) {
@@ -85,7 +85,7 @@ function messageEffect(message: string): Effect {
   };
 }
 
-/** Typed data by which smart accounts of the wallet verify the message with this hash. */
+/** Returns typed data with which smart accounts of the wallet verify the message with this hash. */
 function smartAccountRequests(hash: Uint8Array): readonly TriedRequest[] {
   return Object.entries(smartAccountTypes).map(([primaryType, member]) => {
     const typedData = {
@@ -111,7 +111,7 @@ function authorizationEffect(contract: string): Effect {
   };
 }
 
-/** Typed data of the types that conditions declare: once with each named value, and once with another value. */
+/** Returns typed data of the types that conditions declare: once with each named value, and once with another value. */
 function typedDataFor(conditions: readonly ConditionInput[]): readonly TypedData[] {
   return conditions.flatMap(({ field_source: source, field, typed_data: declared, value }) => {
     if (source !== 'ethereum_typed_data_message' || declared === undefined) return [];
@@ -141,7 +141,7 @@ function isSignable(typedData: TypedData): boolean {
 
 type Types = NonNullable<ConditionInput['typed_data']>['types'];
 
-/** A message in which every field has the smallest value of its type, except the given field. */
+/** Returns a message in which every field has the smallest value of its type, except the given field. */
 function messageOf(
   types: Types,
   type: string,
@@ -170,12 +170,12 @@ function smallestOf(type: string): unknown {
 }
 
 const MAX_CHAINS = 3;
-/** A chain that accepts typed data as transactions. */
+/** The id of a chain that accepts typed data as transactions. */
 const ZKSYNC_ERA = 324;
 
 /**
- * Payments with the receivers, values and chains that the conditions name, and with other values. Tokens and messages
- * follow.
+ * Yields payments with the receivers, values and chains that the conditions name, and with other values. Effects of
+ * tokens and messages follow.
  */
 export async function* ethereumEffects(subject: LintSubject): AsyncGenerator<Effect> {
   const { conditions, sender = SENDER } = subject;
@@ -210,7 +210,7 @@ async function paymentEffect(call: EthereumCall): Promise<Effect> {
   };
 }
 
-/** The same payment as a transfer, if the chain and its asset have names in the contract. */
+/** Returns the same payment as a transfer, if the chain and its asset have names in the API. */
 function transferOf({ to, value, chainId }: EthereumCall): readonly TriedRequest[] {
   const chain = chainOfCaip2(`eip155:${chainId}`);
   if (chain?.native === undefined || value === 0n) return [];

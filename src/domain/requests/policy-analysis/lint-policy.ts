@@ -38,9 +38,9 @@ export interface LintInput {
   readonly app_id?: string | undefined;
   readonly policy?: DraftPolicy | undefined;
   readonly policy_id?: string | undefined;
-  /** The wallet that makes the requests. */
+  /** The wallet that makes the requests; if absent, an example wallet. */
   readonly wallet_id?: string | undefined;
-  /** Overrides the app's setting. */
+  /** If given, replaces the app's setting `strict_methods`. */
   readonly strict_methods?: boolean | undefined;
 }
 
@@ -57,7 +57,7 @@ interface PolicyGap {
   readonly message: string;
   readonly denied: ShownRequest | null;
   readonly passes: ShownRequest;
-  /** The rule that allows the request. */
+  /** The rule that allows the request; null if no rule decides. */
   readonly rule_id: string | null;
   readonly rule_name: string | null;
   readonly remedy: Remedy | null;
@@ -89,7 +89,7 @@ const messages: Readonly<Record<GapKind, string>> = {
   token_transfer: 'a payment is denied, but tokens can be transferred: they are not part of its amount',
 };
 
-/** Whether a signed hash has the effect of its transaction on this chain type. */
+/** Returns whether a signed hash has the effect of its transaction on this chain type. */
 const signsHashes = (chainType: string): boolean =>
   !['solana', 'aptos', 'movement', 'spark'].includes(chainType);
 
@@ -101,8 +101,8 @@ const hashMethods: Readonly<Partial<Record<ChainType, string>>> = {
 };
 
 /**
- * An arbitrary hash, because a hash does not show which transaction it belongs to. It is below the order of the Stark
- * curve.
+ * An example hash. Its value does not matter, because a hash does not show to which transaction it belongs. It is below
+ * the order of the Stark curve.
  */
 const SOME_HASH = new Uint8Array(32).fill(0x01);
 
@@ -111,7 +111,7 @@ interface Verdict {
   readonly ruleId: string | null;
 }
 
-/** Evaluates a request. Undefined for a request that the chain type does not support. */
+/** Evaluates a request; undefined for a request that the chain type does not support. */
 type Judge = (tried: TriedRequest, terms?: Partial<JudgeTerms>) => Promise<Verdict | undefined>;
 
 interface JudgeTerms {
@@ -172,8 +172,8 @@ function createJudge(context: AnalysisContext & Pick<OperationContext, 'app'>, g
 type Linting = Linted & { readonly judge: Judge };
 
 /**
- * Collects gaps. It keeps one for each kind, each method that passes, and each position among the requests of that
- * kind.
+ * Returns a collector of gaps. It keeps one gap for each kind, each method that passes, and each position among the
+ * requests of that kind.
  */
 function createFindings({ policy, judge, ...linted }: Linting) {
   const gaps = new Map<string, PolicyGap>();
@@ -205,7 +205,7 @@ function createFindings({ policy, judge, ...linted }: Linting) {
   };
 }
 
-/** Whether a rule is meant to allow the request, because it names the export or the token. */
+/** Returns whether a rule is meant to allow the request, because it names the export or the token. */
 function isMeant(
   kind: GapKind,
   rule: CompiledPolicy['rules'][number],
@@ -221,7 +221,9 @@ function shown({ operation, method, request }: TriedRequest): ShownRequest {
   return { operation, method, request };
 }
 
-/** The change that denies the request: the setting if that suffices, otherwise a new rule. */
+/**
+ * Returns the change that denies the request: the setting if that suffices, else a new rule; null if neither denies it.
+ */
 async function remedyFor({ policy, strict, chainType, judge }: Linting, passes: TriedRequest) {
   const isDenied = async (terms: Partial<JudgeTerms>) => (await judge(passes, terms))?.isAllowed === false;
   if (!strict && (await isDenied({ strict: true }))) return { setting: 'strict_methods' as const };
@@ -245,8 +247,8 @@ async function findGaps(linting: Linting): Promise<readonly PolicyGap[]> {
   if (chainType === 'solana' && policy.rules.some(endsInTime)) {
     await findings.tryEach('lasting_transaction', null, [...durablePayments({ conditions, sender })]);
   }
-  // If there is a DENY rule about something else, its intention cannot be guessed, but an export or a hash can have
-  // any effect.
+  // A DENY rule about something else does not show what its author intends for other requests. Only an export and a
+  // hash are tried, because they can have any effect.
   if (policy.rules.some(({ action }) => action === 'DENY')) {
     await findings.tryEach('key_export', null, exports);
     const method = hashMethods[chainType] ?? 'signRawMessageBytes';
@@ -256,7 +258,7 @@ async function findGaps(linting: Linting): Promise<readonly PolicyGap[]> {
   return [...findings.gaps.values()];
 }
 
-/** Whether a rule limits a permission in time. */
+/** Returns whether a rule limits a permission in time. */
 function endsInTime({ action, conditions }: CompiledPolicy['rules'][number]): boolean {
   const ends = action === 'ALLOW' ? ['lt', 'lte'] : ['gt', 'gte'];
   return conditions.some(({ input }) => input.field_source === 'system' && ends.includes(input.operator));
@@ -296,7 +298,7 @@ async function tryEffect(
   const [first] = denied;
   if (first === undefined) return;
   await tryEach('key_export', first, exports);
-  // A method that no rule names is denied by default, which says nothing about the intention.
+  // A method that no rule names is denied by default. Such a denial says nothing about the author's intention.
   const meant = denied.find(({ method }) => policy.rules.some((rule) => rule.method === method));
   for (const { kind, of, requests } of effect.others) {
     const like = of === undefined ? meant : denied.find(({ method }) => method === of);

@@ -11,10 +11,9 @@ import {
 import type { ConditionInput } from '../../../engine/policy/condition-source.ts';
 import { bytesField, int64Field } from '../../../engine/signing/tron/protobuf.ts';
 
-/** A request to try under a policy. */
 export interface TriedRequest {
   readonly operation: 'walletRpc' | 'rawSignWallet' | 'exportWallet' | 'transferFromWallet';
-  /** The rule method. For a request without a rule method, its RPC method. */
+  /** The method that rules name. For a request that rules cannot name, its RPC method. */
   readonly method: string;
   readonly request: Readonly<Record<string, unknown>>;
   /**
@@ -32,16 +31,16 @@ export type OtherKind =
   | 'sibling_call'
   | 'token_transfer';
 
-/** Requests with the same effect as a denied call, which the rules about the call do not cover. */
+/** Requests with the same effect as a denied call, to which the rules about the call do not apply. */
 interface OtherWay {
   readonly kind: OtherKind;
-  /** The method of the call. By default any method that a rule names. */
+  /** The method of the denied call. By default, any method that a rule names. */
   readonly of?: string | undefined;
   readonly requests: readonly TriedRequest[];
 }
 
 export interface Effect {
-  /** The requests whose methods have rules about this effect. */
+  /** The requests that have this effect and whose methods rules name. */
   readonly calls: readonly TriedRequest[];
   readonly others: readonly OtherWay[];
 }
@@ -49,23 +48,23 @@ export interface Effect {
 /** The values from which the tried requests are built. */
 export interface LintSubject {
   readonly conditions: readonly ConditionInput[];
-  /** The address of the wallet. Undefined uses an example address. */
+  /** The address of the wallet; if undefined, an example address is used. */
   readonly sender: string | undefined;
 }
 
-/** A public key for the encryption of an export: the P-256 base point as SubjectPublicKeyInfo. */
+/** A public key to which exports are encrypted: the P-256 base point as SubjectPublicKeyInfo. */
 const RECIPIENT =
   'MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEaxfR8uEsQkf4vOblY6RA8ncDfYEt6zOg9KE5RdiYwpZP40Li/hp/m47n60p8D54WK84zV2sxXs7LtkBoN79R9Q==';
 const hpke = { encryption_type: 'HPKE', recipient_public_key: RECIPIENT };
 
-/** The export of a wallet's private key. */
+/** A request to export a wallet's private key. */
 export const keyExport: TriedRequest = {
   operation: 'exportWallet',
   method: 'exportPrivateKey',
   request: hpke,
 };
 
-/** The export of the phrase from which a wallet's key is derived. */
+/** A request to export the seed phrase from which a wallet's key is derived. */
 export const phraseExport: TriedRequest = {
   operation: 'exportWallet',
   method: 'exportSeedPhrase',
@@ -81,7 +80,7 @@ export function rpc(
 }
 
 /**
- * The raw signature of a 32-byte hash.
+ * Returns a request for the raw signature of a 32-byte hash.
  *
  * @param method the method under which the chain type evaluates it.
  */
@@ -90,7 +89,7 @@ export function hashRequest(hash: Uint8Array, method = 'signRawMessageBytes'): T
 }
 
 /**
- * The raw signature of bytes.
+ * Returns a request for the raw signature of bytes.
  *
  * @param method the method under which the chain type evaluates them.
  */
@@ -107,7 +106,7 @@ export function transferRequest(request: Readonly<Record<string, unknown>>): Tri
   return { operation: 'transferFromWallet', method: 'transfer', request };
 }
 
-/** The values of conditions on a field. Values in condition sets are left out. */
+/** Returns the values of conditions on a field, without values in condition sets. */
 export function namedValues(
   conditions: readonly ConditionInput[],
   isMeant: (condition: ConditionInput) => boolean,
@@ -117,14 +116,14 @@ export function namedValues(
     .flatMap(({ value }) => value);
 }
 
-/** Numbers at the boundaries of conditions, below `limit`, and a small one. */
+/** Returns the numbers at the boundaries of conditions, if they are below `limit`, and a small one. */
 export function boundaryNumbers(values: readonly string[], limit: bigint): readonly bigint[] {
   const numbers = values.filter((value) => /^(?:0x[0-9a-f]+|\d+)$/i.test(value)).map(BigInt);
   const candidates = [1n, ...numbers.flatMap((each) => [each + 1n, each])];
   return distinct(candidates, MAX_VALUES).filter((value) => value >= 0n && value < limit);
 }
 
-/** The number of values tried per field. The product of these numbers bounds the work. */
+/** The maximum number of values tried per field. The product of these numbers bounds the work. */
 const MAX_VALUES = 5;
 export const MAX_RECEIVERS = 4;
 
@@ -141,7 +140,7 @@ interface Preimage {
 
 type MakePreimage = (sender: string | undefined) => Preimage;
 
-/** Chain types whose transactions `raw_sign` signs, either as a hash or as the bytes to hash. */
+/** Transactions for the chain types whose transactions `raw_sign` signs, either as a hash or as the bytes to hash. */
 const preimages: Readonly<Record<string, MakePreimage>> = {
   // The first of two SHA-256 rounds.
   'bitcoin-segwit': () => ({ bytes: sha256(utf8ToBytes('a transaction')) }),
@@ -179,12 +178,12 @@ function effectOf({ bytes, signing }: Preimage): Effect {
 
 const MAX_WORDS = 4;
 
-/** The texts that conditions look for in a message. */
+/** Returns the strings that conditions look for in a message. */
 function wordsIn(conditions: LintSubject['conditions']): readonly string[] {
   return namedValues(conditions, (each) => each.field_source === 'message' && each.field === 'content');
 }
 
-/** The StdSignDoc of a MsgSend, a transaction in text form. Source: cosmos-sdk, SIGN_MODE_LEGACY_AMINO_JSON. */
+/** Encodes the StdSignDoc of a MsgSend, a transaction in text form. Source: cosmos-sdk, SIGN_MODE_LEGACY_AMINO_JSON. */
 function aminoPayment(memo: string): Uint8Array {
   const amount = [{ amount: '1', denom: 'uatom' }];
   const value = { amount, from_address: 'cosmos1sender', to_address: 'cosmos1stranger' };
@@ -196,7 +195,7 @@ function aminoPayment(memo: string): Uint8Array {
   );
 }
 
-/** The SignDoc of a MsgSend. Source: cosmos-sdk, tx.proto. */
+/** Encodes the SignDoc of a MsgSend. Source: cosmos-sdk, tx.proto. */
 function cosmosPayment(): Uint8Array {
   const text = (number: number, value: string) => bytesField(number, utf8ToBytes(value));
   const [from, to] = ['cosmos1sender', 'cosmos1stranger'];
@@ -212,7 +211,7 @@ function cosmosPayment(): Uint8Array {
   );
 }
 
-/** The Borsh encoding of a transfer from an implicit account. Source: near-primitives, transaction.rs. */
+/** Encodes a transfer from an implicit account in Borsh. Source: near-primitives, transaction.rs. */
 function nearPayment(sender = '11'.repeat(32)): Preimage {
   const text = (value: string) => concatBytes(littleEndian(BigInt(value.length), 4), utf8ToBytes(value));
   const bytes = concatBytes(
@@ -230,7 +229,10 @@ function nearPayment(sender = '11'.repeat(32)): Preimage {
   return { bytes, signing: rpc('near_signTransaction', { params: { transaction: bytesToBase64(bytes) } }) };
 }
 
-/** network id || ENVELOPE_TYPE_TX || transaction with one payment. Source: Stellar-transaction.x. */
+/**
+ * Encodes a payment for its signature: network id || ENVELOPE_TYPE_TX || transaction with one payment. Source:
+ * Stellar-transaction.x.
+ */
 function stellarPayment(): Uint8Array {
   const network = sha256(utf8ToBytes('Public Global Stellar Network ; September 2015'));
   const u32 = (value: number) => Uint8Array.of(0, 0, value >> 8, value & 0xff);
@@ -247,11 +249,11 @@ function stellarPayment(): Uint8Array {
 }
 
 /**
- * The SHA-256 preimage of the hash of a cell: two descriptors || data || depth and hash of the cell that it refers
- * to.
+ * Encodes a payment of a version 4 wallet for its signature, which covers the hash of a cell. The result is the SHA-256
+ * preimage of that hash: two descriptors || data || depth and hash of the cell that it refers to.
  *
- * The cell is the body that a wallet of version 4 verifies: subwallet || valid until || seqno || operation || mode,
- * and the message to send. Source: TON docs, cell representation; wallet-v4-code.fc.
+ * The cell is the body that the wallet verifies: subwallet || valid until || seqno || operation || mode, and the
+ * message to send. Source: TON docs, cell representation; wallet-v4-code.fc.
  */
 function tonPayment(): Uint8Array {
   const data = [0x29a9a317, 0xffffffff, 1].map((value) => littleEndian(BigInt(value), 4).reverse());

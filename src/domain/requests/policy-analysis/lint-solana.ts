@@ -33,13 +33,16 @@ const MAX_U64 = 2n ** 64n;
 const MAX_MINTS = 2;
 const TOKEN_DECIMALS = 6;
 
-/** Example accounts. Any 32 bytes are an address. */
+/** Returns the address of an example account. Any 32 bytes are an address. */
 const account = (byte: number): string => bytesToBase58(new Uint8Array(32).fill(byte));
 const [SENDER, STRANGER, SOME_MINT] = [account(1), account(2), account(3)];
 
 const instructionNames = ['solana_system_program_instruction', 'solana_token_program_instruction'] as const;
 
-/** Payments and token transfers with the values that conditions name, and other instructions that move the same. */
+/**
+ * Yields payments and token transfers with the values that conditions name, and other instructions that move the same
+ * amounts.
+ */
 export function* solanaEffects({ conditions, sender = SENDER }: LintSubject): Generator<Effect> {
   const named = (source: string, member: string): string[] =>
     namedValues(conditions, (each) => each.field_source === source && each.field.endsWith(`.${member}`));
@@ -110,7 +113,7 @@ function nameIs(source: (typeof instructionNames)[number], value: string): Condi
 }
 
 /**
- * Instructions other than a transfer that give lamports away: to an account of the receiver's program, from an
+ * Returns instructions other than a transfer that give lamports away: to an account of the receiver's program, from an
  * account derived from the wallet, from a nonce account, and with the account itself. Source: solana-program
  * system_instruction.rs
  */
@@ -142,7 +145,9 @@ function systemSiblings(from: string, to: string, lamports: bigint): Readonly<Re
 const BLOCKHASHES = 'SysvarRecentB1ockHashes11111111111111111111';
 const RENT = 'SysvarRent111111111111111111111111111111111';
 
-/** Payments with a durable nonce, which stay valid until the nonce is used. Source: Solana docs, durable nonces. */
+/**
+ * Yields payments with a durable nonce, which stay valid until the nonce is used. Source: Solana docs, durable nonces.
+ */
 export function* durablePayments({ conditions, sender = SENDER }: LintSubject): Generator<TriedRequest> {
   const named = (member: string) =>
     namedValues(
@@ -172,7 +177,7 @@ export function* durablePayments({ conditions, sender = SENDER }: LintSubject): 
 
 interface TokenTerms {
   readonly mint: string;
-  /** A token account. Undefined for the token account of an owner that no rule names. */
+  /** The address of a token account. Undefined stands for the token account of an owner that no rule names. */
   readonly destination: string | undefined;
   readonly amount: bigint;
 }
@@ -182,7 +187,7 @@ interface TokenCall {
   readonly requests: readonly TriedRequest[];
 }
 
-/** A transfer in both of its forms, and all other instructions that give the tokens away. */
+/** Yields a transfer in both of its forms, and all other instructions that give the tokens away. */
 function* tokenEffects(from: string, terms: TokenTerms): Generator<Effect> {
   const all = tokenCalls(from, terms);
   for (const { name, requests: calls } of all.slice(0, 2)) {
@@ -198,7 +203,9 @@ function* tokenEffects(from: string, terms: TokenTerms): Generator<Effect> {
   }
 }
 
-/** Instructions by which an owner gives tokens away. Transfers come first. Source: spl-token instruction.rs */
+/**
+ * Returns the instructions by which an owner gives tokens away. Transfers come first. Source: spl-token instruction.rs
+ */
 function tokenCalls(from: string, { mint, destination, amount }: TokenTerms): readonly TokenCall[] {
   const source = { address: associatedTokenAddress(from, mint), isWritable: true };
   const to = { address: destination ?? associatedTokenAddress(STRANGER, mint), isWritable: true };

@@ -17,7 +17,7 @@ const STRANGER = `0x${'de'.repeat(32)}`;
 const GAS_PRICE = 1_000n;
 const GAS_BUDGET = 10_000_000n;
 
-/** Payments with the recipients and amounts that conditions name. */
+/** Yields payments with the recipients and amounts that conditions name. */
 export function* suiEffects({ conditions, sender = SENDER }: LintSubject): Generator<Effect> {
   const named = (field: string) =>
     namedValues(
@@ -37,8 +37,8 @@ export function* suiEffects({ conditions, sender = SENDER }: LintSubject): Gener
 }
 
 /**
- * The intent message of a transaction that splits an amount off the gas coin and transfers it. Source: sui-types,
- * transaction.rs.
+ * Encodes the intent message of a transaction that splits an amount off the gas coin and transfers it. Source:
+ * sui-types, transaction.rs.
  */
 function encodePayment({
   sender,

@@ -32,13 +32,16 @@ const TRX_DECIMALS = 6;
 const SAFE = BigInt(Number.MAX_SAFE_INTEGER);
 const MAX_TOKENS = 2;
 const FEE_LIMIT = 100_000_000;
-/** 2100-01-01 */
+/** 2100-01-01 in Unix ms. */
 const EXPIRATION = 4_102_444_800_000;
 
 const isCalldata = ({ field_source: source }: ConditionInput): boolean =>
   source === 'tron_trigger_smart_contract_data';
 
-/** Payments and token transfers with the values that conditions name, and other requests that move the same. */
+/**
+ * Yields payments and token transfers with the values that conditions name, and other requests that move the same
+ * amounts.
+ */
 export function* tronEffects(subject: LintSubject): Generator<Effect> {
   const { conditions } = subject;
   const owner = parseTronAddress(subject.sender ?? '') ?? SENDER;
@@ -130,8 +133,8 @@ function paymentEffect(owner: string, to: string, amount: bigint): Effect {
 }
 
 /**
- * Gives the account away by changing its owner permission to another account. `raw_sign` signs such bytes. Source:
- * TRON protocol, core/contract/account_contract.proto.
+ * Returns a request that gives the account away by changing its owner permission to another account. `raw_sign` signs
+ * such bytes. Source: TRON protocol, core/contract/account_contract.proto.
  */
 function permissionUpdate(owner: string): TriedRequest {
   const [account, stranger] = [owner, STRANGER].map(hexToBytes) as [Uint8Array, Uint8Array];

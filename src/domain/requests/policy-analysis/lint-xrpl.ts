@@ -13,16 +13,16 @@ import {
 } from './lint-requests.ts';
 
 const METHOD = 'xrpl_signTransaction';
-/** The account of the ledger's genesis, an account without a key, and an issuer. */
+/** Example accounts: the account of the ledger's genesis, an account without a key, and an issuer. */
 const SENDER = 'rHb9CJAWyB4rj91VRWn96DkukG4bwdtyTh';
 const STRANGER = 'rrrrrrrrrrrrrrrrrrrrrhoLvTp';
 const ISSUER = 'rvYAfWj5gh67oV6fW32ZzP3Aw4Eubs59B';
-/** More drops than exist. */
+/** The upper limit of tried amounts: the number of drops that were ever created. */
 const MAX_DROPS = 10n ** 17n;
 /** A time in 2100, in seconds since 2000. */
 const LATER = 3_155_760_000;
 
-/** Payments with the receivers and amounts that conditions name, and other transactions with the same effect. */
+/** Yields payments with the receivers and amounts that conditions name, and other transactions with the same effect. */
 export function* xrplEffects({ conditions, sender = SENDER }: LintSubject): Generator<Effect> {
   const named = (field: string) => namedValues(conditions, (each) => each.field === field);
   for (const to of distinct([STRANGER, ...named('Payment.Destination')], MAX_RECEIVERS)) {
@@ -49,8 +49,8 @@ const BRIDGE = {
 };
 
 /**
- * Transactions of other types that pay the same or let another account do so, by type. The first three give the
- * account away. Source: XRPL docs, transaction types.
+ * Transactions of other types that pay the same or let another account do so, by type. The first three give the account
+ * away. Source: XRPL docs, transaction types.
  */
 const siblings: Readonly<Record<string, (paid: Paid) => XrplTransaction>> = {
   SetRegularKey: ({ Destination }) => ({ RegularKey: Destination }),

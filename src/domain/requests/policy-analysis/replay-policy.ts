@@ -28,11 +28,11 @@ import {
 const MS_PER_SECOND = 1000;
 const LONGEST_WINDOW_MS = 259_200 * MS_PER_SECOND;
 
-/** Running totals of one wallet in a replay of past actions. */
+/** The running totals of one wallet in a replay of past actions. */
 interface ReplayedTotals {
   /**
-   * The totals that apply to an action at a given time. `count` adds the action's contribution; call it if the action
-   * would be signed.
+   * Returns the totals that apply to an action at a given time. Call `count` if the action would be signed; it adds the
+   * action's contribution.
    */
   at(action: PolicyAction, nowMs: number): Promise<Pick<SpendingTotals, 'totalOf'> & { count(): void }>;
 }
@@ -42,7 +42,7 @@ interface Counted {
   readonly amount: bigint;
 }
 
-/** Starts totals at zero. They contain only actions that were passed to `count`, in chronological order. */
+/** Returns totals that start at zero. They contain only actions that were passed to `count`, in chronological order. */
 function replayTotals(context: Pick<OperationContext, 'app' | 'em'>): ReplayedTotals {
   const groups = new Map<string, { sum: bigint; entries: Counted[] }>();
   const known = new Map<string, readonly CountedAggregation[]>();
@@ -93,7 +93,7 @@ function replayTotals(context: Pick<OperationContext, 'app' | 'em'>): ReplayedTo
 export interface ReplayInput {
   readonly app_id?: string | undefined;
   readonly wallet_id: string;
-  /** The policy that replaces the policies that decided the requests. */
+  /** The policy that decides in place of all policies that decided the requests. */
   readonly draft: DraftPolicy;
   /** Unix ms. By default, the time of the first stored request. */
   readonly since_ms?: number | undefined;
@@ -125,7 +125,7 @@ interface DecisionChange {
   readonly method: string;
   readonly was: 'allowed' | 'denied';
   readonly would_be: 'allowed' | 'denied';
-  /** The unit that decides: the first unit that is not allowed, otherwise the first unit. */
+  /** The unit that decides: the first unit that is not allowed, else the first unit. */
   readonly unit: string | null;
   readonly outcome: string;
   /** The draft's rule that decides. */
@@ -135,7 +135,7 @@ interface DecisionChange {
 
 /** The maximum number of changes that are listed. All changes are counted. */
 const MAX_LISTED = 1000;
-/** The number of requests that are evaluated before the event loop continues with other work. */
+/** The number of requests that are evaluated before other work of the event loop can run. */
 const AT_ONCE = 50;
 
 type AppContext = AnalysisContext & Pick<OperationContext, 'app'>;
@@ -144,8 +144,8 @@ type AppContext = AnalysisContext & Pick<OperationContext, 'app'>;
  * Evaluates a wallet's recorded requests under a draft policy, each at its own time, and compares the decisions.
  *
  * CHOICE: the draft decides every request, regardless of the signer and the policies at that time. Condition sets are
- * used in their current state. Running totals follow the draft, so requests that it denies do not count. Requests up
- * to three days before `since_ms` count as they were decided originally.
+ * used in their current state. Running totals follow the draft, so requests that it denies do not count. Requests up to
+ * three days before `since_ms` count as they were decided originally.
  *
  * @throws ApiError not_found; invalid_data, invalid_policy_format for the draft.
  */
@@ -189,7 +189,7 @@ export async function replayPolicy(context: AnalysisContext, input: ReplayInput)
   return { app_id: app.id, wallet_id: wallet.id, ...replay, changed, changes };
 }
 
-/** Undefined when the request cannot be evaluated again. */
+/** Decodes a recorded request; undefined when it cannot be evaluated again. */
 async function actionOf(
   wallet: { chainType: ChainType; address: string },
   { operation, request }: RecordedUse,

@@ -98,7 +98,7 @@ async function markExported(
   });
 }
 
-/** The user who is the owner's only member; undefined when the owner has other members. */
+/** Returns the user who is the owner's only member; undefined for any other owner. */
 async function soleUserOf(context: OperationContext, ownerId: string | null): Promise<string | undefined> {
   if (ownerId === null) return undefined;
   const members = await context.em.find(KeyQuorumMemberEntity, { keyQuorumId: ownerId }, { limit: 2 });

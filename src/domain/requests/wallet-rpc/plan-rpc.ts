@@ -156,7 +156,7 @@ export function isSendingRequest(request: WalletRpcRequest): request is SendingR
 /**
  * Reads from the chain what a send request needs.
  *
- * @throws ApiError and SigningInputError: the sender's errors for a request that cannot be executed.
+ * @throws the ApiError or SigningInputError of the sender for a request that cannot be executed.
  */
 function planRpcSend(context: PlanContext, wallet: WalletRow, request: SendingRequest): Promise<PlannedSend> {
   const given = { context, wallet };
@@ -186,7 +186,11 @@ function planRpcSend(context: PlanContext, wallet: WalletRow, request: SendingRe
   }
 }
 
-/** CHOICE: the asset for sponsoring is agreed between the app and the paymaster, so the option has no effect here. */
+/**
+ * Refuses sponsorship options without sponsorship.
+ *
+ * CHOICE: the app and the paymaster agree on the asset for sponsoring, so the option has no effect here.
+ */
 function requireOptionsFit({ sponsor, sponsor_options: options }: Sponsorable): void {
   if (options === undefined || sponsor === true) return;
   throw invalidField('/sponsor_options', 'expected only with `sponsor`');
@@ -200,7 +204,7 @@ interface Sponsorable {
 type Request = RpcRequest<'eth_sign7702Authorization'>;
 
 /**
- * The wallet's transaction count on the chain, for an authorization without a nonce.
+ * Reads the wallet's transaction count from the chain, for an authorization without a nonce.
  *
  * @throws ApiError invalid_data for an authorization for every chain without a nonce; not_supported;
  * transaction_broadcast_failure.
@@ -238,7 +242,7 @@ export async function fillAuthorizationNonce(
   return { ...params, nonce: isSelf ? nonce + 1 : nonce };
 }
 
-/** The external data that an RPC request needs. It is fetched before the transaction begins. */
+/** The external data that an RPC request needs. It is read before the transaction begins. */
 export type RpcPlan =
   | { readonly kind: 'send'; readonly send: PlannedSend }
   /** The response of a Spark network about the wallet, in wire form. */
@@ -254,14 +258,14 @@ export type RpcPlan =
       readonly smartAccount?: SmartAccount | undefined;
     };
 
-/** A smart wallet of the wallet's user, on one chain. */
+/** A smart wallet that the wallet owns, on one chain. */
 interface SmartAccount {
   readonly verifying: VerifyingAccount;
   readonly factory: LightAccountFactory;
   readonly isDeployed: boolean;
 }
 
-/** An RPC request as policies see it, and a function that executes it once they have allowed it. */
+/** An RPC request in the form that policies see, and a function that executes it once they have allowed it. */
 export interface DecodedRpc {
   readonly action: PolicyAction;
   /** See `DecodedUse`. */
@@ -270,13 +274,13 @@ export interface DecodedRpc {
   perform(record: () => Promise<void>): Promise<unknown>;
 }
 
-/** Whether the wallet's smart wallet is to verify the signature (ERC-1271). */
+/** Returns whether the signature is to be verified by the wallet's smart wallet (ERC-1271). */
 function asksForSmartAccount(request: WalletRpcRequest): boolean {
   return 'signature_options' in request && request.signature_options?.type === 'erc1271';
 }
 
 /**
- * The smart wallet of the wallet on the chain of the request.
+ * Finds the smart wallet that the wallet owns on the chain of the request.
  *
  * @throws ApiError invalid_data without a chain; not_supported for a wallet without a smart wallet and for a chain that
  * is not configured; transaction_broadcast_failure.
@@ -315,7 +319,7 @@ async function requireLinked(context: PlanContext, address: string): Promise<voi
 /**
  * Reads from the chain what an RPC request needs.
  *
- * @throws the verb's errors for a request that cannot be executed.
+ * @throws the ApiError or SigningInputError of the method for a request that cannot be executed.
  */
 export async function planRpc(
   context: PlanContext,

@@ -53,8 +53,7 @@ import {
 } from './plan-rpc.ts';
 
 /**
- * Builds a planned transaction. Once policies have allowed its bytes, signs it and schedules the broadcast for after
- * the commit.
+ * Builds a planned transaction. The result's `perform` signs it and schedules its broadcast for after the commit.
  *
  * @throws SigningInputError; from `perform` what `sendBuilt` throws.
  */
@@ -67,7 +66,7 @@ async function decodeSend(
   return {
     action: transaction.action,
     async perform(record) {
-      // The use is recorded before the broadcast is scheduled, so that a refusal after the commit does not hide it.
+      // Record the use before the broadcast is scheduled, so that a refusal after the commit does not hide it.
       await record();
       return answer(await sendBuilt(context, wallet, transaction, options));
     },
@@ -85,13 +84,14 @@ interface RpcInput {
 }
 
 /**
- * Runs one RPC method with a wallet's key. Methods that broadcast a transaction are included. If the wallet has an owner, the owner or an
- * additional signer must have signed the request, and every applicable policy must allow it. The request's `address`,
- * `chain_type` and `wallet_id` are informational and have no effect.
+ * Runs one RPC method with a wallet's key: it signs, sends a transaction, exports the key or reads from a network. If
+ * the wallet has an owner, the owner or an additional signer must have signed the request, and every applicable policy
+ * must allow it. The request's `address`, `chain_type` and `wallet_id` are informational and have no effect.
  *
  * @throws ApiError not_found; invalid_data for a method of another chain type or params that cannot be signed;
- * invalid_solana_transaction; not_supported for a custodial wallet and for methods that need a network;
- * policy_violation; what `requireOwner` throws.
+ * invalid_solana_transaction; not_supported for a custodial wallet, a method that is not implemented and a chain that
+ * is not configured; policy_violation; what `requireOwner` throws; for methods that send, what the planner and
+ * `sendBuilt` throw.
  */
 export async function runWalletRpc(
   context: OperationContext,
@@ -148,6 +148,8 @@ function decodeRpc(
 }
 
 /**
+ * Returns a request that only reads from a network as if it were a signature.
+ *
  * CHOICE: nothing is signed, but owner authorization and policies apply as for a signature, because only callers who
  * may use the wallet may call its RPC.
  */
@@ -181,7 +183,7 @@ async function decodeSignature(
     action: unfoldBatches(action, callingAccount(request, wallet.address)),
     onlySigns: true,
     async perform(record) {
-      // The contract's schema of the method has validated the params.
+      // The params are valid by the API document's schema of the method.
       const data = await signWithWalletKey<OfflineMethod>(context, wallet, { method, params } as never);
       await record();
       if (smartAccount === undefined || smartAccount.isDeployed) return data;
@@ -202,10 +204,10 @@ type Readers = {
 };
 
 /**
- * The action of a send request, decoded without its chain. Policies ignore the fields that the chain fills in (nonce,
+ * Decodes the action of a send request without its chain. Policies ignore the fields that the chain fills in (nonce,
  * gas, fees, blockhash, reference block), so the decision is the same as on execution.
  *
- * @throws SigningInputError and ApiError: the errors for requests that could not be sent.
+ * @throws the SigningInputError or ApiError for a request that could not be sent.
  */
 export async function readSentAction(request: RpcRequest<SendingMethod>): Promise<PolicyAction> {
   // Spark movements are not decoded, so only rules for every method apply to them.
@@ -228,7 +230,7 @@ const readers: Readers = {
     const isOperation = sponsor === true;
     const units = (decodeBatch(encodeBatch(calls)) ?? []).map((call, index) => ({
       label: isOperation && calls.length === 1 ? 'transaction' : `call ${index}`,
-      // A suffix is appended to the whole batch, outside any call, or to the last call of the operation.
+      // The suffix is appended to the last call of a user operation. In a batch it is outside any call.
       ethereumCall: {
         ...(isOperation && index === calls.length - 1 ? suffixed(call, dataSuffix) : call),
         chainId,
@@ -246,7 +248,7 @@ const readers: Readers = {
   },
 };
 
-/** Only an authorization list determines the type. All other transactions are read as type 2. */
+/** Returns the type that the fields of a transaction imply; nothing if the caller has set the type. */
 function typeOf(transaction: UnsignedEthereumTransaction): { type?: number } {
   if (transaction.type !== undefined) return {};
   if ('authorization_list' in transaction) return { type: 4 };

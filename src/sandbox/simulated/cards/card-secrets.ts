@@ -48,7 +48,7 @@ export async function publishableKey(parts: Secrets): Promise<string> {
   return made;
 }
 
-/** Returns the keyed hash of an encrypted PIN. Undefined unless the PIN has 4 to 12 digits (ISO 9564-1). */
+/** Decrypts a PIN and returns its keyed hash; undefined unless the PIN has 4 to 12 digits (ISO 9564-1). */
 export async function readPin(
   parts: Secrets,
   cardId: string,
