@@ -23,7 +23,7 @@ Examples:
   $ custos apps rotate-secret cm3k8v0q1x5z7b2n4w6y9t0ra
   $ custos apps configure cm3k8v0q1x5z7b2n4w6y9t0ra --settings @settings.json`;
 
-/** `custos apps …`: manages the apps and their secrets. */
+/** Returns the command `custos apps …`, which manages the apps and their secrets. */
 export function appsCommand(): Command {
   const apps = new Command('apps')
     .description('create, list and configure apps, rotate their secrets')
@@ -122,7 +122,7 @@ Example:
       --settings '{"jwt_auth":{"jwks_url":"https://login.example.com/jwks.json"}}'`;
 
 /**
- * Parses a JSON object given as text or as `@file`.
+ * Parses a JSON object that is given as text or, after `@`, as a file.
  *
  * @throws ConfigError
  */

@@ -32,7 +32,7 @@ Examples:
 
 Exit codes: 0 success, 1 failure or a log that was changed, 2 invalid usage.`;
 
-/** `custos audit …`: exports the audit log to files that can be verified offline. */
+/** Returns the command `custos audit …`, which exports the audit log to files that can be verified offline. */
 export function auditCommand(): Command {
   const audit = new Command('audit')
     .description('export the audit log, trim it, verify an export, prove that a record is in it')

@@ -3,7 +3,7 @@ import type { SandboxConfig } from '../config/config.ts';
 import { quote } from './shell/quote.ts';
 import { type Column, screenOf, table } from './shell/terminal.ts';
 
-/** Returns the start-up message: all data for a first request, and an example of the request. */
+/** Returns the start-up message: everything that a first request needs, and an example of the request. */
 export async function banner(server: RunningSandbox, config: SandboxConfig): Promise<string> {
   const { appId, appSecret, caFile, adminUrl, isExposed, isMock, controlToken, rpcUrl } = server;
   const [baseUrl = server.baseUrl] = config.publicUrls;
@@ -15,8 +15,8 @@ export async function banner(server: RunningSandbox, config: SandboxConfig): Pro
     ...(isExposed ? [['', noteOnSecret(config)]] : []),
     ['Data', isMock === true ? 'none: every response is an example' : dataText(config)],
     ['Trust', `${caFile} (certificate authority)`],
-    // The inspector is listed only for browsers on this machine, and not at the public URL, unless a token protects
-    // it for others.
+    // Browsers on other machines can use the inspector only if a token protects it, so without a token its local URL
+    // is shown.
     ...(isMock === true ? [] : [['Inspector', `${controlToken === undefined ? server.baseUrl : baseUrl}/`]]),
     ...(controlToken === undefined
       ? []
@@ -41,7 +41,10 @@ export async function banner(server: RunningSandbox, config: SandboxConfig): Pro
   ].join('\n');
 }
 
-/** Returns a clock that differs from the system clock surprises clients most, because tokens look expired to them. */
+/**
+ * Returns a line about the clock if it is frozen. A clock that differs from the system clock surprises clients,
+ * because tokens look expired to them.
+ */
 function clockLines({ clock }: RunningSandbox): string[][] {
   if (clock?.isFrozen !== true) return [];
   return [
@@ -50,7 +53,7 @@ function clockLines({ clock }: RunningSandbox): string[][] {
   ];
 }
 
-/** Returns the funded wallets, each with its address and what it holds on each chain. */
+/** Returns the funded wallets, each with its address and its balances on each chain. */
 function walletLines(wallets: readonly FundedWallet[]): string[] {
   if (wallets.length === 0) return [];
   const held = ({ balances }: FundedWallet): string =>
@@ -72,7 +75,7 @@ function dataText({ dataFolder }: SandboxConfig): string {
   return dataFolder ?? 'in memory, lost when the server stops; --data <folder> keeps it';
 }
 
-/** Returns the note for a sandbox that other machines can reach: only its secret protects its wallets. */
+/** Returns a note for a sandbox that other machines can reach, because only its secret protects its wallets. */
 function noteOnSecret({ host, appSecret }: SandboxConfig): string {
   const origin = appSecret === undefined ? 'random; set one with --app-secret' : 'set with --app-secret';
   return `${origin}. Other machines can reach ${host}: keep the secret to yourself`;

@@ -12,7 +12,10 @@ Examples:
 
 Exit codes: 0 healthy, 1 not healthy, 2 invalid usage.`;
 
-/** `custos healthcheck`: checks a server in a container whose image has no other program for it. */
+/**
+ * Returns the command `custos healthcheck`, which checks a server in a container whose image has no other program for
+ * it.
+ */
 export function healthcheckCommand(): Command {
   return addSandboxClientOptions(
     new Command('healthcheck')

@@ -16,7 +16,7 @@ Examples:
 
 A file that is there already is not overwritten: nothing is written then.`;
 
-/** `custos init`: writes the initial files of a project. */
+/** Returns the command `custos init`, which writes the initial files of a project. */
 export function initCommand(): Command {
   return new Command('init')
     .description('write files to start with: tests, webhook endpoints, a workflow, requests for HTTP clients')

@@ -10,7 +10,7 @@ command can be interrupted and run again.
 Example:
   $ CUSTOS_MASTER_KEY=$NEW CUSTOS_PREVIOUS_MASTER_KEYS=$OLD custos keys rotate`;
 
-/** `custos keys …`: manages the master keys that seal wallet keys. */
+/** Returns the command `custos keys …`, which manages the master keys that seal wallet keys. */
 export function keysCommand(): Command {
   const keys = new Command('keys')
     .description('manage the master keys that seal wallet keys')

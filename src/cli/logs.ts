@@ -26,7 +26,7 @@ Examples:
   $ custos logs --code policy_violation --json
   $ custos logs --wallet fmfdj6yqly31huorjqzq38zc --after start --no-follow`;
 
-/** `custos logs`: shows the requests to a running sandbox as they arrive. */
+/** Returns the command `custos logs`, which shows the requests to a running sandbox as they arrive. */
 export function logsCommand(): Command {
   return addSandboxClientOptions(
     new Command('logs')

@@ -11,7 +11,7 @@ Examples:
         prints their statements, what waits for them, and the sizes of the
         tables; changes nothing`;
 
-/** `custos migrate`: updates the database to the schema of this version. */
+/** Returns the command `custos migrate`, which updates the database to the schema of this version. */
 export function migrateCommand(): Command {
   return new Command('migrate')
     .description('update the PostgreSQL database in DATABASE_URL to the schema of this version')

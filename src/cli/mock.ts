@@ -12,7 +12,7 @@ Examples:
 
 Validates every request, stores no state and accepts any credentials.`;
 
-/** `custos mock`: responds with the examples of the OpenAPI document. */
+/** Returns the command `custos mock`, which responds with the examples of the OpenAPI document. */
 export function mockCommand(): Command {
   const command = new Command('mock').description(
     'respond to every operation with the examples of the OpenAPI document',

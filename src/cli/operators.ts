@@ -30,7 +30,10 @@ Examples:
       u3k8v0q1x5z7b2n4w6y9t0ra viewer
   $ custos apps operators records cm3k8v0q1x5z7b2n4w6y9t0ra`;
 
-/** `custos apps operators …`: manages who may work on an app through the admin port, and shows what they did. */
+/**
+ * Returns the command `custos apps operators …`, which manages who may work on an app through the admin port, and
+ * shows what they did.
+ */
 export function operatorsCommand(): Command {
   const operators = new Command('operators')
     .description('add, list and remove operators of an app, show what they did')

@@ -44,7 +44,7 @@ Examples:
 
 Exit codes: 0 success, 1 failure, 2 invalid usage.`;
 
-/** `custos policy …`: shows what a policy would change. */
+/** Returns the command `custos policy …`, which shows what a policy would change. */
 export function policyCommand(): Command {
   const policy = new Command('policy').description('test policies before they take effect');
   policy.addCommand(
@@ -145,7 +145,7 @@ function remedyText(remedy: NonNullable<PolicyLint['gaps'][number]['remedy']>): 
   return `the rule ${JSON.stringify(remedy.rule)}`;
 }
 
-/** A server, or a database that is read directly. */
+/** A running server, or a database that is read directly. */
 type Target = ReplayTarget | { readonly kind: 'database'; readonly config: DatabaseConfig };
 
 async function replayAt(target: Target, input: ReturnType<typeof readInput>): Promise<Replay> {
@@ -206,7 +206,10 @@ function databaseAt(flags: { data?: string }): Target {
   return { kind: 'database', config: readDatabaseConfig(flags) };
 }
 
-/** By default, the database in DATABASE_URL. Without that variable, the running sandbox, as in other commands. */
+/**
+ * Returns the default target: the database in DATABASE_URL or, without that variable, the running sandbox, as in
+ * other commands.
+ */
 function defaultTarget(): Target {
   try {
     return databaseAt({});

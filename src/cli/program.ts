@@ -42,13 +42,13 @@ import { walletsCommand } from './wallets.ts';
 import { whyCommand } from './why.ts';
 
 /**
- * 0: success. 1: the command failed, or found faults. 2: invalid usage; the command did not run. 3: a command that
+ * 0: the command succeeded. 1: it failed, or found problems. 2: invalid usage, nothing was run. 3: a command that
  * checks something found nothing to check.
  */
 export type ExitCode = 0 | 1 | 2 | 3;
 
 /**
- * Runs the command in `args` and returns the exit code. A server command returns when the server has stopped.
+ * Runs the command in `args` and returns the exit code. For a server, returns once the server has stopped.
  *
  * NOTE: commands import their code only when they run, so that `--help` stays fast.
  */
@@ -121,7 +121,10 @@ Examples:
 
 Exit codes: 0 success, 1 failure, 2 invalid usage, 3 nothing could be measured.`;
 
-/** Applies the program's settings to all subcommands: they throw instead of exiting, and have the same help option. */
+/**
+ * Applies the program's settings to all subcommands: they throw instead of exiting, and have the program's help
+ * option.
+ */
 function configureCommands(command: Command): void {
   command.exitOverride();
   for (const child of command.commands) {
@@ -130,7 +133,7 @@ function configureCommands(command: Command): void {
   }
 }
 
-// The advice for system errors, by code.
+// The advice that is printed for system errors, by code.
 const advice: Readonly<
   Record<string, (error: NodeJS.ErrnoException & { address?: string; port?: number }) => string>
 > = {
@@ -161,14 +164,14 @@ const advice: Readonly<
     'the database refuses connections; is PostgreSQL running, and does DATABASE_URL point to it?',
 };
 
-// Errors are matched by name, because importing the classes would load the modules that define them.
+// Errors are recognized by name, because importing their classes would load the modules that define them.
 const expectedErrors = new Set(['StartError', 'StorageVersionError', 'ApiError', 'UnmeasurableError']);
 
 function isExpected(error: unknown): error is Error {
   return error instanceof Error && expectedErrors.has(error.name);
 }
 
-/** Prints the error, with advice if available, and returns the exit code. */
+/** Prints the error, with advice if there is any, and returns the exit code. */
 function explain(error: unknown): ExitCode {
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
   if (error instanceof ConfigError) {
@@ -176,7 +179,7 @@ function explain(error: unknown): ExitCode {
     return 2;
   }
   const { code } = error as NodeJS.ErrnoException;
-  // SQLite refines its codes, such as SQLITE_IOERR_WRITE.
+  // SQLite's codes have suffixes, such as SQLITE_IOERR_WRITE.
   const known =
     code === undefined ? undefined : (advice[code] ?? advice[code.split('_').slice(0, 2).join('_')]);
   if (known !== undefined) console.error(faultText(known(error as NodeJS.ErrnoException)));

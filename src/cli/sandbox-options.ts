@@ -14,13 +14,16 @@ export function addSandboxClientOptions(command: Command): Command {
   return addSandboxAddressOptions(command).option('--json', 'print one JSON object per line');
 }
 
-/** Returns the options of a command that prints a list of a running sandbox, which may change. */
+/**
+ * Adds the options of a command that prints a list of a running sandbox. With `--watch`, the list is printed again
+ * whenever it changes.
+ */
 export function addSandboxListOptions(command: Command): Command {
   return addSandboxClientOptions(command).option('--watch', 'print the list again whenever it changes');
 }
 
 /**
- * Prints a list of the sandbox that the flags select.
+ * Prints a list from the sandbox that the flags select.
  *
  * @throws ConfigError
  */

@@ -28,7 +28,7 @@ A frozen clock starts at 2026-01-01T00:00:00Z with --seed, and moves by a
 millisecond with each request that may change something. Access tokens then
 look expired to clients that verify them by the clock of their machine.`;
 
-/** `custos sandbox`: runs a complete local server without further dependencies. */
+/** Returns the command `custos sandbox`, which runs a complete local server without further dependencies. */
 export function sandboxCommand(): Command {
   const command = new Command('sandbox').description('run a complete local server for development and tests');
   return addSettingOptions(command, 'sandbox')

@@ -17,8 +17,8 @@ const reasons: Readonly<Record<string, string>> = {
 };
 
 /**
- * Removes the file of a process that was killed, so that a script does not read it before the new server is ready.
- * The file of a running process stays until this one is ready, because this one may fail to start.
+ * Removes the ready file of a process that was killed, so that a script does not read it before the new server is
+ * ready. The file of a running process stays until this process is ready, because this process may fail to start.
  */
 export function removeStaleReadyFile(path: string): void {
   const pid = pidIn(path);
@@ -26,8 +26,8 @@ export function removeStaleReadyFile(path: string): void {
 }
 
 /**
- * Writes the file atomically. It contains the app secret, so only its owner can read it. The file is removed whenever
- * this process exits by itself.
+ * Writes the ready file atomically. It contains the app secret, so only its owner can read it. The file is removed
+ * whenever this process exits by itself.
  *
  * INVARIANT: signals are already being caught.
  *
@@ -42,7 +42,7 @@ export function writeReadyFile(path: string, content: object): void {
     try {
       rmSync(temporaryFile, { force: true });
     } catch {
-      // The error below says what is wrong with the folder.
+      // The error below explains the problem with the folder.
     }
     const reason = reasons[(cause as NodeJS.ErrnoException).code ?? ''] ?? (cause as Error).message;
     throw new StartError(`--ready-file: \`${path}\` cannot be written: ${reason}`, { cause });
@@ -50,12 +50,12 @@ export function writeReadyFile(path: string, content: object): void {
   process.once('exit', () => withdrawReadyFile(path));
 }
 
-/** Removes the file, unless another process has replaced it. */
+/** Removes the ready file, unless another process has replaced it. */
 function withdrawReadyFile(path: string): void {
   if (pidIn(path) === process.pid) rmSync(path, { force: true });
 }
 
-/** Returns the process that a ready file names. Undefined for any other file, or if there is none. */
+/** Returns the id of the process that a ready file names. Returns undefined for any other file, or if there is none. */
 function pidIn(path: string): number | undefined {
   try {
     const { pid, base_url: baseUrl } = JSON.parse(readFileSync(path, 'utf8'));
@@ -94,16 +94,16 @@ export async function serveUntilStopped(server: RunningSandbox, config: SandboxC
   if (readyFile !== undefined) withdrawReadyFile(readyFile);
 }
 
-/** Prints to standard output. The server continues if it cannot write. */
+/** Prints to standard output. The server keeps running if the output cannot be written. */
 function print(text: string): void {
   logOutput(1).write(`${text}\n`);
 }
 
 /**
- * Waits for SIGINT, SIGTERM or SIGHUP, then stops the server, which completes running requests. A second signal exits
- * immediately.
+ * Waits for SIGINT, SIGTERM or SIGHUP, then stops the server, which first completes running requests. A second signal
+ * exits immediately.
  *
- * @param onHangup runs on SIGHUP instead.
+ * @param onHangup runs on SIGHUP instead of stopping the server.
  */
 export async function stopOnSignal(
   server: { close(): Promise<void> },
@@ -113,7 +113,7 @@ export async function stopOnSignal(
   await server.close();
 }
 
-/** From now on, a signal does not end the process. A script may send one as soon as it sees the ready file. */
+/** Prevents signals from ending the process. A script may send one as soon as it sees the ready file. */
 function catchSignals(onHangup?: () => unknown): { readonly signalled: Promise<void>; ignore(): void } {
   const signals: NodeJS.Signals[] = ['SIGINT', 'SIGTERM'];
   if (onHangup === undefined) signals.push('SIGHUP');
@@ -148,7 +148,10 @@ function readiness(server: RunningSandbox, { prefix }: SandboxConfig): object {
   };
 }
 
-/** Aborted by a signal or when the output pipe is closed. A second signal exits immediately. */
+/**
+ * Returns a signal that is aborted by SIGINT, by SIGTERM, or when the output pipe is closed. A second signal exits
+ * immediately.
+ */
 export function stopSignal(): AbortSignal {
   const stopping = new AbortController();
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {

@@ -7,7 +7,10 @@ Examples:
   $ custos migrate && custos serve
   $ custos apps create --name 'Acme'`;
 
-/** `custos serve`: runs the production server. Refuses to start when a required setting is missing. */
+/**
+ * Returns the command `custos serve`, which runs the production server, and refuses to start if a required setting is
+ * missing.
+ */
 export function serveCommand(): Command {
   const command = new Command('serve')
     .description('run the production server on PostgreSQL, configured by the environment')
@@ -60,7 +63,7 @@ async function serveAsWorker(flags: ServeFlags): Promise<void> {
   await runWorker(config, signer.opening);
 }
 
-/** Starts the signer of this process while the server is being loaded. Each worker has its own signer. */
+/** Starts this process's signer while the server is being loaded. Each worker has a signer of its own. */
 async function startSigner(config: ServeConfig) {
   const { openSigner } = await import('../compose/open-signer.ts');
   const opening = openSigner(config);

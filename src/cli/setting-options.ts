@@ -11,7 +11,10 @@ import { collect } from './sandbox-options.ts';
 
 const WIDTH = 80;
 
-/** Adds the options of the command `name` in the table of settings. The reader of its settings validates the values. */
+/**
+ * Adds to a command the options that the table of settings lists under `name`. The code that reads the settings
+ * validates their values.
+ */
 export function addSettingOptions(command: Command, name: SettingCommand): Command {
   const isServer = !['sandbox', 'exec', 'mock'].includes(name);
   for (const setting of allSettings) {
@@ -26,7 +29,7 @@ export function addSettingOptions(command: Command, name: SettingCommand): Comma
     ];
     const option = new Option(flag, text.join(''));
     if (list !== undefined) option.argParser(collect);
-    // A server reads its environment variables itself.
+    // A server reads its environment variables without the help of commander.
     if (hasVariable && !isServer) option.env(variable);
     command.addOption(option);
   }

@@ -6,7 +6,7 @@ import { InvalidPublicKeyError, parseP256PublicKey } from '../engine/crypto/p256
 
 /** The result of `custos sig explain`, printed as text, or as JSON with `--json`. */
 export interface SignatureReport {
-  /** Whether the signature over the canonical payload verifies under one of the keys. */
+  /** Whether the signature over the canonical payload is valid for one of the keys. */
   readonly valid: boolean;
   readonly canonical_payload: string;
   /** Whether the given payload was already canonical. */
@@ -33,7 +33,7 @@ Example:
   $ custos sig explain --payload @payload.json --signature MEUCIQ… \\
       --key @public.pem`;
 
-/** `custos sig …`: inspects authorization signatures without a server. */
+/** Returns the command `custos sig …`, which inspects authorization signatures without a server. */
 export function sigCommand(): Command {
   const sig = new Command('sig').description('inspect authorization signatures without a server');
   sig.addCommand(
@@ -54,9 +54,9 @@ export function sigCommand(): Command {
 }
 
 /**
- * Explains a signature over a payload.
+ * Explains why a signature over a payload is valid or not.
  *
- * @throws SyntaxError for a payload that is not JSON, NotCanonicalizableError, InvalidPublicKeyError
+ * @throws SyntaxError for a payload that is not JSON; NotCanonicalizableError; InvalidPublicKeyError.
  */
 export function reportSignature({
   payload,

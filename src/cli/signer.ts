@@ -16,8 +16,8 @@ interface SignerFlags {
 }
 
 /**
- * `custos signer`: runs a signer that servers connect to, so that it can run as a separate user or in a separate
- * container.
+ * Returns the command `custos signer`, which runs a signer that servers connect to, so that it can run as a separate
+ * user or in a separate container.
  */
 export function signerCommand(): Command {
   return new Command('signer')
@@ -30,7 +30,7 @@ export function signerCommand(): Command {
     )
     .addHelpText('after', () => `${environmentHelp('signer')}\n${example}`)
     .action(async (flags: SignerFlags) => {
-      // All errors in the settings are reported here, because this process is replaced by another program afterwards.
+      // Errors in the settings must be reported here, because this process is then replaced by another program.
       readSignerConfig();
       const [{ becomeSigner }, { claimSocket, claimState }] = await Promise.all([
         import('../compose/open-signer.ts'),

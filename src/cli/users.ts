@@ -15,7 +15,7 @@ Example:
   $ custos users take-over cmh2k4x0p00001qx9h3v7t5ab \\
       --from cmh2k5b7r00021qx9d8m4w6cd`;
 
-/** `custos users …`: changes users in ways that only an operator may. */
+/** Returns the command `custos users …`, which changes users in ways that only an operator may. */
 export function usersCommand(): Command {
   const users = new Command('users')
     .description('transfer accounts between users')

@@ -23,7 +23,7 @@ Example:
       --address 0x81bA25F06d0c7242D513A7472219a65c4646631D \\
       --admin-wallet fmfdj6yqly31huorjqzq38zc`;
 
-/** `custos apps vaults …`: manages the vaults that an app's wallets can use. */
+/** Returns the command `custos apps vaults …`, which manages the vaults that an app's wallets can use. */
 export function vaultsCommand(): Command {
   const vaults = new Command('vaults')
     .description('set up vaults for an app')

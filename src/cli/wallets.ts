@@ -13,7 +13,7 @@ while the sandbox is running.
 Example:
   $ custos wallets restore fmfdj6yqly31huorjqzq38zc`;
 
-/** `custos wallets …`: changes wallets in ways that only an operator may. */
+/** Returns the command `custos wallets …`, which changes wallets in ways that only an operator may. */
 export function walletsCommand(): Command {
   const wallets = new Command('wallets')
     .description('restore archived wallets')

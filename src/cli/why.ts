@@ -9,7 +9,7 @@ Examples:
   $ custos why 3f2b6c1e-7a48-4d0b-9c55-0a1b2c3d4e5f --json
         the request, the response and everything around them`;
 
-/** `custos why`: explains the response to a request. */
+/** Returns the command `custos why`, which explains the response to a request. */
 export function whyCommand(): Command {
   return addSandboxClientOptions(
     new Command('why')
@@ -57,7 +57,7 @@ function reasons(id: string, { kind, problems, repairs, docs }: Why): string[] {
   ];
 }
 
-/** Returns the command that makes a repair. */
+/** Returns the shell command that makes a repair. */
 function commandOf(id: string, repair: Why['repairs'][number]): string {
   if (repair.kind === 'command') return repair.command;
   const isRepeat = repair.kind === 'repeat';

@@ -26,16 +26,16 @@ import { damageOf, imagesAtOnce } from '../storage/sqlite/images.ts';
 const MANIFEST = 'backup.json';
 const FORMAT = 1;
 
-/** The content of a backup of a sandbox. */
+/** Describes the content of a sandbox's backup. */
 interface BackupManifest {
   readonly format: number;
   /** The version of the program that made the backup. */
   readonly version: string;
   /** The time in ISO 8601. */
   readonly made_at: string;
-  /** The number of migrations that the database has. */
+  /** The number of migrations that the database has had. */
   readonly schema: number;
-  /** The files, by path in the folder. */
+  /** The files, by their path in the folder. */
   readonly files: Readonly<Record<string, { readonly bytes: number; readonly sha256: string }>>;
 }
 
@@ -64,7 +64,7 @@ function manifestFile(folder: string): string {
   return join(folder, MANIFEST);
 }
 
-/** Writes files into a new folder. Only this user can read them. */
+/** Writes files into a new folder that only this user can read. */
 function writeFiles(folder: string, files: ReadonlyMap<string, Uint8Array>): void {
   for (const [path, content] of files) {
     makeFolder(dirname(join(folder, path)), 0o700);
@@ -118,7 +118,7 @@ function readOrRefuse(file: string): Buffer {
   }
 }
 
-/** Returns whether a path is safe. The backup may come from other people. */
+/** Returns whether every part of a path is a plain name. The backup may come from someone else. */
 function isPlainPath(path: string): boolean {
   return path.split('/').every((part) => /^[\w][\w.-]*$/.test(part));
 }
@@ -165,7 +165,7 @@ export async function backUpFolder(folder: string, target: string): Promise<Back
   return manifest;
 }
 
-/** Returns the files by path, without the databases and the files that belong to a running process. */
+/** Lists the files of a sandbox by path, except the databases and the files of a running process. */
 function filesIn(folder: string, left: ReadonlySet<string>): string[] {
   return readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile() && !/(-wal|-shm|-journal|\.\d+)$/.test(entry.name))
@@ -174,10 +174,10 @@ function filesIn(folder: string, left: ReadonlySet<string>): string[] {
     .sort();
 }
 
-/** The result for the folder. */
+/** What was restored. */
 export interface RestoredFolder {
   readonly manifest: BackupManifest;
-  /** The folder with the previous content. Undefined if there was none. */
+  /** Where the folder's previous content is now. Undefined if there was none. */
   readonly replaced: string | undefined;
 }
 
@@ -202,7 +202,7 @@ export async function restoreFolder(
     writeFiles(temporary, files);
     await checkRestored(temporary, backup);
     await markRestored({ kind: 'folder', folder: temporary });
-    // Cursors that point to lost events must not point to other events.
+    // Cursors that point to lost events must not point to other events later.
     writeSandboxState(temporary, {
       ...readSandboxState(temporary)!,
       eventLog: generateEventLogId(systemEntropy),
@@ -217,7 +217,11 @@ export async function restoreFolder(
   }
 }
 
-/** @throws StartError for a backup that this version cannot use. */
+/**
+ * Checks a restored folder.
+ *
+ * @throws StartError for a backup that this version cannot use.
+ */
 async function checkRestored(folder: string, backup: string): Promise<void> {
   if (readSandboxState(folder) === undefined || !existsSync(databaseOf(folder))) {
     throw new StartError(`\`${backup}\` lacks the state or the database of a sandbox; use another backup`);
@@ -234,7 +238,7 @@ async function checkRestored(folder: string, backup: string): Promise<void> {
   }
 }
 
-/** Moves the folder away, unless a sandbox uses it. */
+/** Renames the folder, unless a sandbox uses it. Returns its new path. */
 function putAside(folder: string): string {
   const lock = lockFile(lockOf(folder));
   if ('heldBy' in lock) {
@@ -256,10 +260,11 @@ const EVERY_MS = 1_000;
 const HELD = 'the sandbox was restored from a backup: changes are held until `custos restored release`';
 
 /**
- * Holds the changes of a sandbox that was restored. Its simulated chains are in its folder and were restored with it,
- * so nothing can happen twice on them. Only chains with real nodes may contain more than the folder.
+ * Keeps a restored sandbox from changing anything until an operator releases it. This is needed only if it uses
+ * chains with real nodes, because these may be ahead of the folder. Simulated chains were restored with the folder,
+ * so nothing can happen twice on them.
  *
- * @returns undefined if nothing is held.
+ * @returns undefined if changes are allowed.
  */
 export async function restoredSandbox(
   { clock }: Pick<Services, 'clock'>,

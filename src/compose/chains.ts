@@ -40,9 +40,9 @@ interface SandboxChains {
 }
 
 interface SandboxWorld extends Pick<Services, 'clock' | 'log' | 'ids'> {
-  /** Returns the URL of a customer's hosted page at the identity office. */
+  /** Returns the URL of a customer's hosted page at the simulated identity office. */
   pageOf(token: string): string;
-  /** Returns the secret of the simulated card issuer. */
+  /** Returns the simulated card issuer's secret. */
   cardSecret(): Uint8Array;
   /** The initial state of simulated chains in memory. */
   readonly image?: Buffer | undefined;
@@ -52,8 +52,8 @@ interface SandboxWorld extends Pick<Services, 'clock' | 'log' | 'ids'> {
 }
 
 /**
- * Makes the chains of a sandbox. Configured chains use real nodes. All others are simulated, and stored in the folder
- * if there is one.
+ * Creates the chains of a sandbox. Configured chains use real nodes. All others are simulated, and stored in the data
+ * folder if there is one.
  */
 export function sandboxChains(
   {
@@ -84,7 +84,7 @@ export function sandboxChains(
     { namedTokens: tokensNamedOn, observe: observeNode, observeDisagreement },
   );
   const has = (caip2: string): boolean => real.find(caip2) === undefined && simulated.has(caip2);
-  // CHOICE: on a chain that continues a real one, the bank, the exchange and the issuer of the sandbox have no money.
+  // CHOICE: on a chain that forks a real one, the sandbox's bank, exchange and card issuer have no money.
   const supports = (caip2: string): boolean => has(caip2) && !forks.some((fork) => fork.caip2 === caip2);
   const { prices } = simulated;
   // Both environments are simulated, independently of each other.
@@ -94,7 +94,7 @@ export function sandboxChains(
   const cards = simulated.cards({ ...office, secret: cardSecret });
   const chains: Chains = {
     find: (caip2) => real.find(caip2) ?? simulated.find(caip2),
-    // A chain that has a real node now may have been simulated in this folder before.
+    // A chain that now has a real node may have been simulated in this folder before.
     listing: async () => [
       ...(await simulated.used()).filter((caip2) => real.find(caip2) === undefined),
       ...((await real.listing?.()) ?? []),
@@ -124,20 +124,20 @@ export function sandboxChains(
   };
 }
 
-/** Returns the addresses of a chain's tokens that the contract names. */
+/** Returns the addresses of a chain's tokens that have a name in the API. */
 export function tokensNamedOn(caip2: string): readonly string[] {
   return namedTokens()
     .filter((token) => token.caip2 === caip2)
     .map(({ address }) => address);
 }
 
-/** CHOICE: Tempo has no native asset, and therefore no router of this kind. */
+/** CHOICE: Tempo has no native asset, and therefore no swap router of this kind. */
 function simulatedRouterOn(caip2: string): string | undefined {
   const isRouted = caip2.startsWith('eip155:') && chainOfCaip2(caip2)?.native !== undefined;
   return isRouted ? SWAP_ROUTER_ADDRESS : undefined;
 }
 
-/** The tokens that the contract names, with their decimals. They exist from the start. */
+/** Returns the tokens that have a name in the API, with their decimals. They exist from the start. */
 function namedTokens() {
   return [false, true]
     .flatMap((isTestnet) => knownChains({ isTestnet }))
@@ -153,7 +153,7 @@ export function fiatProvidersOf(settings: readonly BridgeSettings[], log: Log): 
   return connectBridge(settings, { clock: systemClock, log });
 }
 
-/** Returns the route for notifications, if a provider has a key that verifies them. */
+/** Returns the route that receives notifications, if a provider has a key to verify them. */
 export function hintsOf(
   settings: readonly BridgeSettings[],
   options: Omit<Parameters<typeof providerHints>[0], 'take' | 'clock'> & {

@@ -46,7 +46,7 @@ import { type DeclaredWorld, declaredWorld } from './declared-world.ts';
 import type { RequestGate } from './request-gate.ts';
 import type { EventLog } from './sandbox-memory.ts';
 
-/** The members of the document that are read here. */
+/** The members of the API document that are read here. */
 interface WebhookDocument {
   readonly webhooks: Readonly<
     Record<string, { post: { requestBody: { content: Record<string, { examples: Examples }> } } }>
@@ -56,9 +56,9 @@ interface WebhookDocument {
 type Examples = Readonly<Record<string, { readonly value: unknown }>>;
 
 /**
- * Returns the contract's rules for events, translated to `brand` for callers.
+ * Returns the API document's rules for events, translated to `brand` for callers.
  *
- * NOTE: the validators and the document are large, and are loaded on their first use.
+ * NOTE: the validators and the document are large, so they are loaded on first use.
  */
 function eventContract(brand: Pick<Brand, 'readBody' | 'writeBody'> | undefined): EventContract {
   const validators = async () => (await import('../generated/webhook-validators.js')).webhookValidators;
@@ -89,7 +89,7 @@ function eventContract(brand: Pick<Brand, 'readBody' | 'writeBody'> | undefined)
   };
 }
 
-/** Names the most similar known type, otherwise the types with the same prefix, or where the list of all types is. */
+/** Suggests the most similar known type, else the types with the same prefix, else where all types are listed. */
 function describeUnknown(type: string, known: readonly string[]): string {
   const nearest = nearestName(type, known);
   if (nearest !== undefined) return `the contract has no event \`${type}\`: did you mean \`${nearest}\`?`;
@@ -102,7 +102,7 @@ function describeUnknown(type: string, known: readonly string[]): string {
 
 interface ControlPlaneOptions extends Pick<PipelineOptions, 'transport' | 'log' | 'newRequestId'> {
   readonly config: Pick<SandboxConfig, 'host' | 'publicUrls' | 'prefix' | 'controlToken' | 'hints'>;
-  /** The app that the sandbox was started with. */
+  /** The id of the app with which the sandbox was started. */
   readonly appId: string;
   readonly login: () => SimulatedLogin;
   readonly services: Services;
@@ -124,7 +124,7 @@ interface ControlPlaneOptions extends Pick<PipelineOptions, 'transport' | 'log' 
   readonly ownApi: OwnApi;
   readonly baseUrl: () => string;
   readonly clientConfig: Pick<ControlContext['clientConfig'], 'appSecret' | 'caFile' | 'rpcUrl'>;
-  /** Aborted when the server begins to stop. */
+  /** Aborted as soon as the server begins to stop. */
   readonly stopping: AbortSignal;
 }
 
@@ -132,8 +132,8 @@ const everyOperation = Object.values(operations);
 const loadBodyShapes = loadOnce(async () => (await import('../sandbox/generated/body-shapes.ts')).bodyShapes);
 
 /**
- * Operations that do not pass the request gate: those that wait for an event, those that send requests themselves,
- * and those that hold all other requests.
+ * Operations that do not pass the request gate: operations that wait for an event, that send requests themselves, or
+ * that keep all other requests waiting.
  */
 const ungated: ReadonlySet<string> = new Set<OperationId>([
   'listEvents',
@@ -150,13 +150,14 @@ const ungated: ReadonlySet<string> = new Set<OperationId>([
 ]);
 
 /**
- * Returns the control plane under `/_sandbox/`, in the same pipeline as the API, and the parts of it on other ports.
+ * Returns the control plane under `/_sandbox/`, which uses the pipeline of the API, and the parts of it that other
+ * ports serve.
  */
 export async function controlPlane(
   options: ControlPlaneOptions,
 ): Promise<{ readonly mount: Mount; readonly rpc: RpcEndpoint; readonly declared: DeclaredWorld }> {
   const { services, clock, chains, fiat, cards, database, apps, reset, jobs, appId, eventLog } = options;
-  // It works like the unit of work of a request, so the same callbacks run after its commit.
+  // A change is a unit of work like that of a request, so the same callbacks run after its commit.
   const change: ControlContext['change'] = inUnitOf(options.openUnit);
   const brand = createControlBrand(options.config.prefix);
   const context: Omit<ControlContext, 'signal'> = {
@@ -244,7 +245,7 @@ export async function controlPlane(
     publicBaseUrls: () => [],
     isHostSigned: false,
     refusals: { explain: explainControlRefusals(everyOperation), isHintSent: options.config.hints },
-    // Listeners poll again every 25 seconds.
+    // Clients that listen for events poll again every 25 seconds.
     isLongPoll: ({ query }) => query?.wait_ms !== undefined,
     handlers: Object.fromEntries(
       Object.entries(controlHandlers).map(([id, handler]) => [id, run.bind(undefined, handler)]),

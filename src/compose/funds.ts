@@ -23,13 +23,13 @@ interface FundedSandbox extends Faucet {
   readonly services: Services;
 }
 
-/** An amount of an asset in base units. */
+/** An amount of an asset that a wallet gets, in base units. */
 interface Gift {
   readonly asset: KnownAsset;
   readonly rawAmount: bigint;
 }
 
-/** Returns the assets that the wallets of a chain type get, chain by chain. Chains with real nodes are left out. */
+/** Returns the assets that the wallets of a chain type get, ordered by chain. Chains with real nodes are left out. */
 function giftsFor(chainType: string, chains: Pick<SimulatedChains, 'has'>): Gift[] {
   return Object.entries(funds[chainType] ?? {}).flatMap(([chainName, amounts]) => {
     const chain = chainNamed(chainName);
@@ -43,7 +43,7 @@ function giftsFor(chainType: string, chains: Pick<SimulatedChains, 'has'>): Gift
   });
 }
 
-/** Gives a wallet gas and stablecoins from the faucet. Wallets of other chain types get nothing. */
+/** Gives a wallet gas and stablecoins from the faucet. Does nothing for chain types without such funds. */
 export async function fundWallet(
   { chains, services }: Faucet,
   { address, chainType }: { readonly address: string; readonly chainType: string },
@@ -61,8 +61,8 @@ export async function fundWallet(
 /**
  * Funds the wallets of the seed data.
  *
- * CHOICE: the funds of the seed data are no deposits: they create no events, because they represent the state before
- * any endpoint existed.
+ * CHOICE: funding seed data creates no deposit events, because seed data represents the state before any endpoint
+ * existed.
  */
 export async function fundSeeds(sandbox: FundedSandbox): Promise<void> {
   for (const { address, chain_type: chainType } of await seededWallets(sandbox)) {
@@ -71,7 +71,7 @@ export async function fundSeeds(sandbox: FundedSandbox): Promise<void> {
   await skipDeposits(sandbox);
 }
 
-/** Moves the position up to which deposits are recorded to the end of each funded chain. */
+/** Marks everything on the funded chains as already scanned, so that the funds are not reported as deposits. */
 async function skipDeposits({ services, database }: FundedSandbox): Promise<void> {
   const inUnit = inUnitOf(unitsOf(database));
   const claimant = { owner: services.processId, nowMs: services.clock.now() };
@@ -104,7 +104,7 @@ async function seededWallets({
   return pages.flatMap(({ wallets }) => wallets);
 }
 
-/** Returns the wallets of the seed data with their present balances on chains, for the message at the start. */
+/** Returns the wallets of the seed data with their current balances, for the start-up message. */
 export async function readFundedWallets(
   sandbox: Pick<FundedSandbox, 'appId' | 'database' | 'services' | 'chains'>,
 ): Promise<FundedWallet[]> {

@@ -26,30 +26,30 @@ import { recordingChanges } from '../server/audit.ts';
 import { createBrand } from '../server/brand.ts';
 import { inUnitOf, type OpenUnit, watching } from '../server/unit-of-work.ts';
 
-/** The background work of a server, which is the same in every composition. */
+/** The background work that a server does beside its requests. Every composition has it. */
 export interface BesideRequests {
   readonly jobs: JobRunner;
-  /** Opens units of work whose commit wakes the delivery of events. */
+  /** Opens units of work. Their commit wakes the delivery of events. */
   readonly openUnit: OpenUnit;
 }
 
 interface JobsOptions {
   /**
-   * Shows other processes that this process is alive, and takes over the work of dead processes. Undefined if only
+   * Tells other processes that this process is alive, and takes over the work of dead processes. Undefined if only
    * one process uses the database at a time.
    */
   readonly alive?: Heartbeat | undefined;
-  /** Delays deliveries. By default, there are no delays. */
+  /** Delays deliveries. Without it, nothing is delayed. */
   readonly delay?: DelayDelivery | undefined;
-  /** Records the changes of jobs. By default, they are not recorded. */
+  /** Records the changes that jobs make. Without it, they are not recorded. */
   readonly audit?: AuditTrail | undefined;
-  /** The jobs' units of work, on separate connections. By default, those of requests. */
+  /** Opens the jobs' units of work on separate connections. Without it, jobs share the units of work of requests. */
   readonly jobUnits?: OpenUnit | undefined;
   /** Detects that the database was restored. Undefined where no restore can be detected. */
   readonly restores?: RestoreWatch | undefined;
 }
 
-/** Makes the jobs of a server without starting them. The heartbeat is not included. */
+/** Creates the jobs of a server without starting them, except the heartbeat. */
 export function jobsOf(
   services: Services,
   openUnit: OpenUnit,
@@ -85,7 +85,7 @@ export function jobsOf(
 /**
  * Starts the background work.
  *
- * @param units units of work on the database.
+ * @param units opens units of work on the database.
  * @param observe called for every batch of a job.
  */
 export function startBesideRequests(
@@ -100,7 +100,7 @@ export function startBesideRequests(
         if (notes.hasDeliveries) jobs.wake(DELIVER_EVENTS);
       },
     });
-    // Work that only reads makes no acknowledgement and no announcement.
+    // Read-only work has no commit to acknowledge or announce.
     return (write) => (write ? watched : plain)(write);
   };
   const openUnit = watch(units);
@@ -113,12 +113,11 @@ export function startBesideRequests(
 }
 
 /**
- * Jobs that run even while changes are held, because the audit log must always order the records of what has
- * happened.
+ * Jobs that run even during a write freeze, because the audit log must always order the records of what has happened.
  */
 const neverHeld: ReadonlySet<string> = new Set(['sequence-audit']);
 
-/** Wraps a job so that it does nothing while changes are held. */
+/** Wraps a job so that it does nothing during a write freeze. */
 function unlessHeld(job: Job, { reason }: WriteFreeze): Job {
   if (neverHeld.has(job.name)) return job;
   let wasHeld = false;
@@ -126,7 +125,7 @@ function unlessHeld(job: Job, { reason }: WriteFreeze): Job {
     ...job,
     async run(again) {
       const isHeld = reason() !== undefined;
-      // The results that it has read may come from another database.
+      // What the job has cached may come from another database.
       if (isHeld && !wasHeld) await job.forget?.();
       wasHeld = isHeld;
       return isHeld ? false : job.run(again);
@@ -134,7 +133,7 @@ function unlessHeld(job: Job, { reason }: WriteFreeze): Job {
   };
 }
 
-/** Returns the units of work of a job, which record its changes. */
+/** Returns the units of work for jobs. They record the jobs' changes. */
 export function jobUnits(
   units: OpenUnit,
   { clock }: Pick<Services, 'clock'>,
@@ -146,8 +145,8 @@ export function jobUnits(
 }
 
 /**
- * Releases the claims of an earlier process with the same id, which may have been killed, before this process starts
- * its work.
+ * Releases the claims of an earlier process with this process's id, which may have been killed. Must be called before
+ * this process starts its work.
  */
 export function releaseOwnClaims(
   services: Services,
@@ -159,7 +158,10 @@ export function releaseOwnClaims(
   return inUnitOf(recorded)((em, notes) => releaseClaims(services, { em, notes }, killed));
 }
 
-/** Sends heartbeats in a separate loop, which ends last, because this process is alive until the jobs have finished. */
+/**
+ * Sends heartbeats in a loop of their own, which stops last, because this process is alive until its jobs have
+ * finished.
+ */
 function withHeartbeat(jobs: JobRunner, alive: Heartbeat, log: Log): JobRunner {
   const beats = startJobs([alive], log);
   return {

@@ -51,16 +51,18 @@ interface ListenOptions
   readonly metrics: ServerMetrics | undefined;
   /** Rejects while the server cannot serve requests. */
   readonly checkReady: () => Promise<void>;
-  /** Set for one of several workers that share the ports. */
+  /** Set if the process is one of several workers that share the ports. */
   readonly workers?: WorkerMetrics | undefined;
-  /** How long a stopping server still accepts requests, so that load balancers notice that it is not ready. */
+  /**
+   * How long a stopping server still accepts requests, so that load balancers can notice that it is no longer ready.
+   */
   readonly drainMs?: number;
 }
 
-/** The connection between the metrics of one worker and those of the others. */
+/** Exchanges metrics with the other workers, through the parent process. */
 export interface WorkerMetrics {
   offerMetrics(own: () => Promise<MetricValues>): void;
-  /** Returns the metrics of all workers. Empty if they could not be collected. */
+  /** Returns the metrics of all workers, or an empty string if they could not be collected. */
   mergedMetrics(): Promise<string>;
 }
 
@@ -69,9 +71,9 @@ export interface Listening extends Pick<RunningServer, 'setCertificate'> {
   readonly baseUrl: string;
   readonly adminUrl: string | undefined;
   /**
-   * Stops accepting requests and finishes those in progress. `leave` is for a worker whose port others share. The
-   * port then closes immediately for new connections, and the clients of open connections reconnect to the others
-   * with their next request.
+   * Stops accepting requests and finishes those in progress. With `leave`, a worker leaves a shared port to the other
+   * workers: it stops accepting connections at once, and the clients of its open connections reconnect to other
+   * workers with their next request.
    */
   close(how?: 'stop' | 'leave'): Promise<void>;
 }
@@ -121,7 +123,7 @@ export async function listen(options: ListenOptions): Promise<Listening> {
           return;
         }
         if (admin !== undefined && options.drainMs !== undefined) await pause(options.drainMs);
-        // The admin port closes last, because it reports the requests that are still in progress.
+        // The admin port closes last, because it reports requests that are still in progress.
         await server.close();
         await admin?.close();
       },
@@ -140,14 +142,15 @@ function mergedMetrics({ registry }: ServerMetrics, workers: WorkerMetrics): Adm
   };
 }
 
-/** Loads the admin server only when the admin port is configured. */
+/** Starts the admin server. Its code is loaded only if the admin port is configured. */
 async function startAdmin(options: AdminServerOptions) {
   const { startAdminServer } = await import('../admin/admin-server.ts');
   return startAdminServer(options);
 }
 
 /**
- * Returns the host for URLs on this machine. A wildcard address becomes loopback, and an IPv6 address gets brackets.
+ * Returns the host for URLs that are used on this machine. A wildcard address becomes loopback, and an IPv6 address
+ * gets brackets.
  */
 function hostInUrl(host: string): string {
   if (host === '0.0.0.0') return '127.0.0.1';
@@ -157,23 +160,20 @@ function hostInUrl(host: string): string {
 
 type Certificate = NonNullable<ServeConfig['tls']>;
 
-/** CHOICE: the interval at which the files of the certificate are read again, for a renewal without a signal. */
+/** CHOICE: how often the certificate's files are read again, so that a renewal takes effect without a signal. */
 const EVERY_MS = 60_000;
 
 interface CertificateFiles {
   /** The certificate in use. */
   readonly current: Certificate;
-  /** Reads the files. Throws when they cannot be used, for example while only one of them has been replaced. */
+  /** Reads the files. Throws if they cannot be used, for example while only one of them has been replaced. */
   readonly read: () => Certificate | undefined;
-  /** Uses a certificate for new connections. */
+  /** Makes new connections use a certificate. */
   readonly use: (certificate: Certificate) => void;
   readonly log: Log;
 }
 
-/**
- * Watches the files of the certificate. When a new certificate is unusable, the error is logged and the server keeps
- * the current one.
- */
+/** Watches the certificate's files. If a new certificate cannot be used, logs the error and keeps the current one. */
 export function followCertificate({ current, read, use, log }: CertificateFiles) {
   let used = current;
   let reported: string | undefined;

@@ -13,18 +13,18 @@ import { releaseAllTaken, snapshotsOf } from '../adapters/snapshot-folder.ts';
 import { decodeSnapshot, InvalidSnapshotError, type Snapshot } from '../sandbox/snapshot-file.ts';
 import { replaceContent } from '../storage/sqlite/images.ts';
 
-/*
- * A snapshot replaces two databases and the master key, which no single transaction can do. The whole snapshot is
- * therefore first written next to them, and removed after they are replaced. If the sandbox is killed in between, its
- * next start repeats the replacement.
+/**
+ * A snapshot replaces two databases and the master key, which no single transaction can do. So the whole snapshot is
+ * first written next to them, and deleted once they are replaced. If the sandbox is killed in between, its next start
+ * repeats the replacement.
  */
 
 /**
- * Moves the file of a snapshot to the path where the next start finds it.
+ * Moves a snapshot's file to the path where the next start looks for it.
  *
  * @param file in the folder or below it.
- * @param isOwn whether it has the master key of the folder. If not, it contains the only copy of the key of the
- * databases that replace the old ones, so it is synced to disk.
+ * @param isOwn whether the snapshot has the folder's master key. If not, the file is synced to disk, because it
+ * contains the only copy of the key for the new databases.
  */
 export function beginLoading(folder: string, file: string, isOwn: boolean): void {
   if (!isOwn) sync(file);
@@ -32,7 +32,10 @@ export function beginLoading(folder: string, file: string, isOwn: boolean): void
   if (!isOwn) sync(folder);
 }
 
-/** Does the same for a snapshot that is not a file in the folder, and has another master key. */
+/**
+ * Writes a snapshot to the path where the next start looks for it. For a snapshot that is not a file in the folder
+ * and has another master key.
+ */
 export function beginLoadingContent(folder: string, content: Buffer): void {
   const file = `${loadingOf(folder)}.${process.pid}`;
   writeFileSync(file, content, { mode: 0o600 });
@@ -45,12 +48,12 @@ function sync(path: string): void {
   closeSync(descriptor);
 }
 
-/** Must be called when everything is replaced. */
+/** Deletes the snapshot's file. Must be called once everything is replaced. */
 export function endLoading(folder: string): void {
   rmSync(loadingOf(folder), { force: true });
 }
 
-/** Loads the snapshot that a killed sandbox was loading. */
+/** Loads the snapshot that a killed sandbox had begun to load. */
 export async function finishLoading(folder: string): Promise<void> {
   const snapshot = readLoading(folder);
   if (snapshot !== undefined) {
@@ -69,15 +72,15 @@ export async function finishLoading(folder: string): Promise<void> {
   await releaseAllTaken(snapshotsOf(folder));
 }
 
-/** Returns the part of a snapshot that belongs to the state which is kept between starts. */
+/** Returns the part of a snapshot that belongs into the state that is kept between starts. */
 export function keptBy({ state }: Snapshot): Pick<SandboxState, 'appId' | 'appSecret' | 'masterKeyHex'> {
   const { appId, appSecret, masterKeyHex } = state;
   return { appId, appSecret, masterKeyHex };
 }
 
 /**
- * Reads the snapshot that is being loaded. Also returns undefined for a file that was written only partly, because
- * nothing was replaced before it was complete.
+ * Reads the snapshot that is being loaded. Returns undefined if there is none, or if its file is incomplete, because
+ * nothing is replaced before the file is complete.
  */
 function readLoading(folder: string): Snapshot | undefined {
   try {

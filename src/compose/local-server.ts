@@ -12,7 +12,7 @@ import type { PipelineOptions } from '../server/pipeline.ts';
 import type { RateLimitOptions } from '../server/rate-limit.ts';
 import type { Listening } from './listen.ts';
 
-/** A wallet of the seed data, with its balances by the name of the chain, as text. */
+/** A wallet of the seed data, with its balances as decimal strings, by chain name. */
 export interface FundedWallet {
   readonly name: string;
   readonly address: string;
@@ -25,29 +25,26 @@ export interface RunningSandbox extends Listening {
   /** The certificate authority to trust, as a file and as PEM. */
   readonly caFile: string;
   readonly caPem: string;
-  /**
-   * The token for access to the control plane and the inspector from other machines. Undefined closes them to other
-   * machines.
-   */
+  /** The token with which other machines can use the control plane and the inspector. Undefined if they cannot. */
   readonly controlToken?: string | undefined;
   /** Whether other machines can reach the server. */
   readonly isExposed: boolean;
   /** Undefined for a server without a controllable clock. */
   readonly clock?: { readonly isFrozen: boolean; now(): number };
   /**
-   * The URL of the JSON-RPC of the simulated chains. The name of a chain follows after a slash. Undefined if there
-   * are no simulated chains.
+   * The base URL of the JSON-RPC of simulated chains: append a slash and the name of a chain. Undefined if there are
+   * no simulated chains.
    */
   readonly rpcUrl?: string | undefined;
-  /** Returns the funded wallets of the seed data. Undefined if there are none. */
+  /** Returns the funded wallets of the seed data. Undefined if the server has no such wallets. */
   readonly fundedWallets?: (() => Promise<readonly FundedWallet[]>) | undefined;
-  /** Whether the server returns examples. It then has no inspector and stores nothing. */
+  /** Whether the server responds with examples. It then has no inspector and stores nothing. */
   readonly isMock?: boolean;
 }
 
 /**
- * Returns the certificate of a server on this machine. It is stored in the server's folder, otherwise in a folder
- * that all such servers share.
+ * Returns the certificate of a server on this machine. It is stored in the server's data folder, or without one in a
+ * folder that all such servers share.
  */
 export function loadLocalCertificate(config: SandboxConfig): Promise<StoredCertificate> {
   const hosts = [
@@ -63,7 +60,7 @@ export function loadLocalCertificate(config: SandboxConfig): Promise<StoredCerti
 }
 
 /**
- * Returns a log that writes JSON to standard output, or readable lines to standard error. With `quiet`, it writes
+ * Creates a log that writes JSON to standard output, or readable lines to standard error. With `quiet`, it writes
  * only errors.
  */
 export function createLocalLog(config: SandboxConfig): Log {
@@ -77,7 +74,7 @@ export function rateLimitOf({ rateLimit }: Pick<SandboxConfig, 'rateLimit'>): Ra
   return { points: rateLimit.perSecond, durationSeconds: 1, burst: rateLimit.burst };
 }
 
-/** Refuses requests from web pages of other sites to a sandbox that only this machine can reach. */
+/** Rejects requests from web pages of other sites to a sandbox that only this machine can reach. */
 export function requireOwnHostFirst(
   config: SandboxConfig,
   authenticate: PipelineOptions['authenticate'],

@@ -10,12 +10,12 @@ import { figuresOf, titleOf } from '../tools/coverage/judge.ts';
 import { type Dimension, dimensions, startMeasuring } from '../tools/coverage/measure.ts';
 import { contractDocument } from '../tools/coverage/report.ts';
 
-/** The number of entries after which other requests are served. */
+/** Other requests are handled after each batch of this many entries. */
 const BATCH = 20;
 
 let document: ContractDocument | undefined;
 
-/** Measures which parts of the contract the entries of an archive use. The document is read for the first entry. */
+/** Measures which parts of the API document the entries of an archive use. The document is read on first use. */
 export const measureCoverage: MeasureCoverage = async (entries, eventCounts) => {
   document ??= contractDocument();
   const measuring = startMeasuring(document, eventCounts);
@@ -43,7 +43,7 @@ export const measureCoverage: MeasureCoverage = async (entries, eventCounts) => 
 let errors: DocumentedErrors | undefined;
 
 /**
- * Returns the errors of each operation, as the API document lists them. The document is read once, for the first
+ * Returns the errors of each operation that the API document describes. The document is read on first use, for a
  * fault rule.
  */
 export function documentedErrors(): DocumentedErrors {

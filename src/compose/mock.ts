@@ -26,7 +26,7 @@ import {
 import { metricsFor } from './monitoring.ts';
 
 /**
- * Starts a server that responds to every operation with the examples of the document. It stores nothing and signs
+ * Starts a server that responds to every operation with examples of the API document. It stores nothing and signs
  * nothing.
  */
 export async function startMock(
@@ -86,15 +86,17 @@ async function answerExample(
   return isFile ? { status, headers, text: String(body), fileType } : { status, headers, body };
 }
 
-/** Makes response headers, because the contract's examples have none. */
+/** Returns the headers of a response, because the document's examples have none. */
 function headersOf(status: number, state: RequestState): Record<string, string> {
   const waiting = status === 429 || status === 503 ? { 'retry-after': '1' } : {};
   return { ...refusalHeaders(status, state), ...waiting };
 }
 
 /**
- * CHOICE: credentials are required as in the contract, but any value is accepted. As in a sandbox, pages from this
- * machine may read responses that need no app secret.
+ * Requires credentials.
+ *
+ * CHOICE: credentials must be present as the API document says, but any value is accepted. As in a sandbox, web pages
+ * from this machine may read responses that need no app secret.
  */
 async function requireCredentials(state: RequestState): Promise<void> {
   const appId = headerText(state, 'service-app-id') || undefined;
@@ -119,8 +121,8 @@ async function requireCredentials(state: RequestState): Promise<void> {
 }
 
 /**
- * Requires the client id of an OAuth client, in HTTP Basic or in the body. The body is not read before the second
- * call.
+ * Requires the client id of an OAuth client, in HTTP Basic or in the body. It is called twice; the body has been read
+ * only at the second call.
  */
 function requireClient(state: RequestState): void {
   const { authorization } = state.headers;

@@ -14,11 +14,14 @@ import type { OpenUnit } from '../server/unit-of-work.ts';
 import { kindOfFailure } from '../storage/database-errors.ts';
 import type { Database } from '../storage/open-database.ts';
 
-/** Scrapes within this time share the readings from the database and from nodes. */
+/** How long scrapes share the values that were read from the database and from nodes. */
 const READ_EVERY_MS = 10_000;
 const WAIT_MS = 2_000;
 
-/** Makes the metrics of a server. Undefined if none are served or sent. The code is loaded only if they are. */
+/**
+ * Creates the metrics of a server, or returns undefined if none are served or sent. Their code is loaded only if
+ * needed.
+ */
 export async function metricsFor(
   adminPort: number | undefined,
   areSent = false,
@@ -28,7 +31,7 @@ export async function metricsFor(
   return createServerMetrics();
 }
 
-/** Counts failed statements by kind. */
+/** Returns a function that counts failed statements by kind. */
 export function countFailures(metrics: ServerMetrics | undefined): ((error: unknown) => void) | undefined {
   return metrics && ((error) => metrics.databaseError(kindOfFailure(error)));
 }
@@ -40,11 +43,11 @@ interface Watched {
   readonly admission: Admission | undefined;
   /** Set for a server whose database may be restored. */
   readonly freeze?: Pick<WriteFreeze, 'reason'> | undefined;
-  /** The chains that have nodes. */
+  /** The chains that have real nodes. */
   readonly chains: readonly { readonly caip2: string }[];
 }
 
-/** Adds the gauges that are read at each scrape: the state of the process, of the database and of the chains. */
+/** Adds the gauges that are read at each scrape: about the process, the database and the chains. */
 export async function watchServer(metrics: ServerMetrics | undefined, watched: Watched): Promise<void> {
   if (metrics === undefined) return;
   const gauges = await import('../observability/gauges.ts');
@@ -70,7 +73,7 @@ function utilizationReader(): () => number {
   };
 }
 
-/** Adds the gauge of the requests in progress. */
+/** Adds the gauge for requests in progress. */
 export async function watchRequests(
   metrics: ServerMetrics | undefined,
   server: { inFlight(): number },
@@ -90,7 +93,7 @@ function backlogReader({ sampled }: Gauges, { services, openUnit }: Watched) {
   });
 }
 
-/** Each chain has a separate reading, so that nodes that do not respond hide only their chain. */
+/** Returns one reader per chain, so that a node that does not respond hides only its own chain. */
 function headReaders({ sampled }: Gauges, { services, chains }: Watched) {
   return chains.map(({ caip2 }) => ({
     caip2,
@@ -110,7 +113,7 @@ async function latestSecondsOf(chains: Chains, caip2: string): Promise<number | 
   return chain?.kind === 'evm' || chain?.kind === 'solana' ? chain.latestSeconds?.() : undefined;
 }
 
-/** Starts to send traces and metrics if they are configured. The code is loaded only then. */
+/** Starts sending traces and metrics if that is configured. Its code is loaded only then. */
 export async function telemetryFor(
   settings: ServeConfig['telemetry'],
   metrics: ServerMetrics | undefined,

@@ -17,8 +17,8 @@ type OwnSettings = Pick<ServeConfig, 'signer' | 'logLevel' | 'swapRouters' | 're
  * Starts the signer of a production server, or connects to it.
  *
  * @param waitMs how long to wait for `custos signer`.
- * @throws ConfigError when the signer refuses its settings.
- * @throws StartError when it cannot be reached.
+ * @throws ConfigError if the signer rejects its settings.
+ * @throws StartError if the signer cannot be reached.
  */
 export async function openSigner(
   { signer: settings, ...config }: OwnSettings,
@@ -49,13 +49,13 @@ export async function openSigner(
   }
 }
 
-/** CHOICE: how long a start waits for `custos signer`, which may be starting at the same time. */
+/** CHOICE: how long the server waits at its start for `custos signer`, which may be starting at the same time. */
 const SIGNER_START_MS = 60_000;
 const RETRY_MS = 250;
 
 /**
- * Returns whether nothing listens at the socket yet. A socket that is open to other users, or belongs to another
- * user, is refused without waiting.
+ * Returns whether nothing listens on the socket yet. A socket that other users can open, or that belongs to another
+ * user, is an error without waiting.
  */
 function isAway(error: unknown): boolean {
   const { code } = ((error as Error).cause ?? {}) as NodeJS.ErrnoException;
@@ -70,8 +70,8 @@ function linkTo(settings: SignerSettings): SignerLink {
 }
 
 /**
- * Replaces this process by a signer that may write to the folder of its state. The arguments are those of its entry
- * point.
+ * Replaces this process by a signer that may write to its state folder. `args` are the arguments of the signer's
+ * entry point.
  */
 export function becomeSigner(settings: OwnSignerSettings, state: string, args: readonly string[]): never {
   return replaceProcess({ ...programOf(settings), writable: [state] }, args);
@@ -86,7 +86,7 @@ function programOf(settings: OwnSignerSettings): SignerProgram {
   };
 }
 
-/** Returns the entry file in the bundle, or in the source. */
+/** Returns the entry file, in the bundle or in the source tree. */
 function entryOf(root: string): string {
   const isBundle = import.meta.dirname.startsWith(join(root, 'dist'));
   return isBundle ? join(root, 'dist', 'signer.js') : join(root, 'src', 'keys', 'signer-main.ts');

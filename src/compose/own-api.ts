@@ -18,14 +18,14 @@ import {
 interface OwnApiOptions {
   readonly appId: string;
   readonly appSecret: string;
-  /** The prefix that clients use instead of `service`. */
+  /** The word that clients use in header names in place of `service`. */
   readonly prefix: string;
   /** The PEM of the authority that issued the server's certificate. */
   readonly ca: string;
   readonly entropy: Entropy;
 }
 
-/** The requests that a sandbox sends to itself. It also decides which of their responses are not recorded. */
+/** Sends requests of the sandbox to its own API, and decides which of them are not recorded. */
 export interface OwnRequests extends OwnApi {
   isRecorded(request: Pick<AnsweredRequest, 'rawHeaders'>): boolean;
   /** Sets the URL of the server. Must be called before the first request. */
@@ -41,11 +41,11 @@ interface Unsigned {
   /** Headers with names in lower case. */
   readonly headers: Record<string, string>;
   readonly body: Uint8Array | undefined;
-  /** The body as the signatures cover it. */
+  /** The parsed body, which the signatures cover. */
   readonly json: unknown;
 }
 
-/** How far ahead a new expiry is. */
+/** How long a new request is valid. */
 const EXPIRY_MS = 60_000;
 
 /** Headers that the client or the connection sets. */
@@ -53,10 +53,10 @@ const HOP_HEADERS = /^(connection|keep-alive|content-length|transfer-encoding|ex
 
 /**
  * Sends requests of the control plane through the server's own port, so that they are handled like every other
- * request: they are authenticated, signed, recorded, and subject to faults.
+ * request: authenticated, recorded, and subject to faults.
  *
- * CHOICE: the control plane signs with the keys of the seed data, which are public. Pages and tools that call it need
- * neither a key nor the app secret.
+ * CHOICE: the control plane signs with the keys of the seed data, which are public. So pages and tools that call it
+ * need neither a key nor the app secret.
  */
 export function ownApi(options: OwnApiOptions): OwnRequests {
   const { prefix } = options;
@@ -74,7 +74,7 @@ export function ownApi(options: OwnApiOptions): OwnRequests {
   const credentials = `Basic ${Buffer.from(`${options.appId}:${options.appSecret}`).toString('base64')}`;
   const signatureHeader = `${prefix}-authorization-signature`;
 
-  /** The text that the signatures of a request cover. */
+  /** Returns the payload that the signatures of a request cover. */
   const payloadOf = ({ method, target, json, headers }: Unsigned): string => {
     const covered = Object.fromEntries(
       ['app-id', 'idempotency-key', 'request-expiry'].flatMap((name) => {
@@ -98,7 +98,10 @@ export function ownApi(options: OwnApiOptions): OwnRequests {
     return { ...request, headers: { ...headers, [signatureHeader]: signatures.join(',') } };
   };
 
-  /** The keys of the seed data that signed a request. Undefined if another key signed, too, or another text. */
+  /**
+   * Returns the seed data's keys that signed a request. Returns undefined if another key also signed it, or if a
+   * signature covers something else.
+   */
   const signersOf = (request: Unsigned): Signer[] | undefined => {
     const { [signatureHeader]: sent, ...headers } = request.headers;
     if (sent === undefined) return undefined;
@@ -165,14 +168,14 @@ export function ownApi(options: OwnApiOptions): OwnRequests {
   };
 }
 
-/** The part of an intent that its members sign. */
+/** The part of an intent that describes what its members sign. */
 interface ReadIntent {
   readonly request_details: { readonly method: string; readonly url: string; readonly body?: unknown };
   readonly custom_expiry: boolean;
   readonly expires_at: number;
 }
 
-/** Returns the request that an intent proposes. If the proposal has an expiry, it is the expiry of the request. */
+/** Returns the request that an intent proposes. If the proposal has an expiry, the request has it too. */
 function proposedRequest(intent: ReadIntent, prefix: string, appId: string): SignedRequest {
   const { method, url, body } = intent.request_details;
   const expiry = intent.custom_expiry ? { [`${prefix}-request-expiry`]: String(intent.expires_at) } : {};
@@ -213,7 +216,11 @@ function requestOf(call: ApiCall, headers: Record<string, string>): Unsigned {
   return { method, target: path + query, headers: all, body, json: call.body };
 }
 
-/** @param isRenamed whether headers that begin with another prefix get that of this server. */
+/**
+ * Converts a recorded request into one that can be sent again.
+ *
+ * @param isRenamed whether headers with another brand's prefix get the prefix of this server.
+ */
 function recordedRequest(
   { method, target, rawHeaders, rawBody }: AnsweredRequest,
   prefix: string,
@@ -228,7 +235,7 @@ function recordedRequest(
   return { method, target, headers, body, json: body === undefined ? undefined : parsed(body) };
 }
 
-/** The headers whose names begin with the prefix of a brand. */
+/** Matches the brand's prefix at the start of a header name. */
 const BRANDED = /^[a-z][a-z0-9]{0,31}-(?=(app-id|authorization-signature|request-expiry|idempotency-key)$)/;
 
 function ownName(name: string, prefix: string): string {

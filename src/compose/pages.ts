@@ -21,9 +21,9 @@ import type { Database } from '../storage/open-database.ts';
 
 interface PagesOptions {
   readonly config: Pick<SandboxConfig, 'host' | 'publicUrls' | 'controlToken'>;
-  /** The folder of the built inspector. By default, the folder in this package. */
+  /** The folder of the built inspector. By default, the one in this package. */
   readonly inspectorFolder: string | undefined;
-  /** The certificate authority, which clients in other containers must trust. */
+  /** The certificate authority as PEM. Clients in other containers download and trust it. */
   readonly caPem: string;
   readonly log: Log;
 }
@@ -36,7 +36,7 @@ const contentTypes: Readonly<Record<string, string>> = {
   '.css': 'text/css; charset=utf-8',
 };
 
-// The page may load resources only from its own server, and no other page can frame it.
+// A page may load resources only from its own server, and no other page can frame it.
 const policy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -52,7 +52,7 @@ const policy = [
 /**
  * Returns the pages of a sandbox: the inspector at `/`, and the pages of simulated providers.
  *
- * The inspector is available to the same callers as the control plane, because it is a client of the control plane.
+ * The inspector is a client of the control plane, so it is available to the callers that may use the control plane.
  */
 export function sandboxPages({ config, inspectorFolder, caPem, log }: PagesOptions): FindPage {
   const folder = inspectorFolder ?? join(packageRoot(), 'dist', 'inspector');
@@ -63,12 +63,12 @@ export function sandboxPages({ config, inspectorFolder, caPem, log }: PagesOptio
     if (path === '/ca.pem') return authority;
     if (path !== '/' && !path.startsWith('/inspector/')) return findSandboxPage(path);
     inspector ??= readInspector(folder, admit, log);
-    // Without the files of the inspector, `/` redirects to the reference.
+    // If the inspector was not built, `/` redirects to the reference.
     return inspector.get(path) ?? findSandboxPage(path);
   };
 }
 
-/** Reads the inspector's files by path. All are read at once, so that a build in between does not mix two versions. */
+/** Reads all files of the inspector at once, by path, so that a build meanwhile does not mix two versions. */
 function readInspector(folder: string, admit: Page['admit'], log: Log): ReadonlyMap<string, Page> {
   if (!existsSync(join(folder, START))) {
     log.warn({ folder }, 'the inspector is not built; run `npm run build`');
@@ -119,7 +119,7 @@ interface Parameter {
 }
 
 /**
- * Returns the reference with the sandbox's own ids, so that its requests can be sent unchanged.
+ * Returns the reference with the sandbox's own ids, so that its example requests can be sent unchanged.
  *
  * CHOICE: the secret is filled in only if it is the published one and only this machine can reach the sandbox,
  * because every client of the sandbox can read the page.
@@ -151,7 +151,7 @@ export function sandboxReference({
   };
 }
 
-/** Optional parameters get no example, because the page would send each of them. */
+/** Fills in examples. Optional parameters get none, because the page would send each of them. */
 function withExamples(document: ReferenceDocument, own: Readonly<Record<string, string>>): ReferenceDocument {
   const tailored = (parameter: Parameter): object => {
     const { name = '', required, example, ...rest } = parameter;
@@ -180,7 +180,7 @@ function mapValues<From, To>(
   return Object.fromEntries(Object.entries(record).map(([name, value]) => [name, to(value)]));
 }
 
-/** Reads the current ids of the seed data, by the name of the parameter or property. Deleted resources are omitted. */
+/** Reads the current ids of the seed data, by parameter or property name. Deleted resources are omitted. */
 async function readSeededIds(em: SqlEntityManager, appId: string): Promise<Readonly<Record<string, string>>> {
   const policy = await em.findOne(PolicyEntity, { appId, name: spendingPolicy.name });
   const quorum = await em.findOne(KeyQuorumEntity, { appId, displayName: treasuryQuorum.display_name });

@@ -6,9 +6,13 @@ import { type OpenUnit, unitsOf } from '../server/unit-of-work.ts';
 import { type Database, openDatabase } from '../storage/open-database.ts';
 import { watchReplica } from '../storage/replica-lag.ts';
 
-/** A replica of the database, from which lists are read. */
+/** A read replica of the database, from which lists are read. */
 interface OpenedReplica {
-  /** @param primary opens units of work on the primary database. */
+  /**
+   * Returns the reads on the replica.
+   *
+   * @param primary opens units of work on the primary database.
+   */
   readsBeside(primary: OpenUnit): ReplicaReads;
   close(): Promise<void>;
 }
@@ -16,8 +20,8 @@ interface OpenedReplica {
 const now = (): number => performance.now();
 
 /**
- * Opens the replica. Undefined if none is configured. The server starts without waiting for it, and reads everything
- * from the primary until the replica is reachable.
+ * Opens the replica, or returns undefined if none is configured. The server starts without waiting for it, and reads
+ * everything from the primary until the replica can be reached.
  */
 export async function openReplica(
   { replicaUrl, databasePoolSize }: Pick<ServeConfig, 'replicaUrl' | 'databasePoolSize'>,

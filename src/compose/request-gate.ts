@@ -1,17 +1,18 @@
 import { ApiError } from '../errors.ts';
 
-/** Holds requests while the whole state of the server is saved or replaced. */
+/** Makes requests wait while the whole state of the server is saved or replaced. */
 export interface RequestGate {
   /**
-   * Waits for the end of a hold, if there is one. Returns whether there was one. `leave` must be called when the
+   * Lets a request in. If the gate is closed, waits until it opens and returns true. `leave` must be called when the
    * request ends.
    */
   enter(): Promise<boolean>;
   leave(): void;
   /**
-   * Waits for the requests in progress, then runs `work` while other requests wait. Only one `work` runs at a time.
+   * Closes the gate, waits for the requests in progress, and runs `work`. Then the gate opens again. Only one `work`
+   * runs at a time.
    *
-   * @throws ApiError unavailable when a request does not end in time. Nothing was done then.
+   * @throws ApiError unavailable if a request in progress does not end in time. `work` has then not run.
    */
   whileHeld<T>(work: () => Promise<T>): Promise<T>;
 }
@@ -19,7 +20,7 @@ export interface RequestGate {
 /**
  * Creates an open gate.
  *
- * @param drainMs how long a hold waits for the requests in progress.
+ * @param drainMs how long to wait for the requests in progress.
  */
 export function createRequestGate(drainMs: number): RequestGate {
   let inProgress = 0;

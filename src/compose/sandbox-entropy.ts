@@ -3,44 +3,44 @@ import { type PhraseEntropy, randomPhrases, seededPhrases } from '../keys/sandbo
 import type { Entropy } from '../ports/runtime.ts';
 import { requestIdsFrom } from '../server/transport-guards.ts';
 
-/** The positions of the streams of a seeded sandbox. */
+/** The positions in the random streams of a seeded sandbox. */
 interface EntropyPositions {
   readonly main: EntropyPosition;
   readonly requests: EntropyPosition;
   readonly faults: EntropyPosition;
-  /** Undefined in snapshots from versions in which phrases had no separate stream. */
+  /** Undefined in snapshots of versions in which phrases had no stream of their own. */
   readonly phrases?: EntropyPosition | undefined;
 }
 
 /**
  * The randomness of a sandbox. Request ids and faults have separate streams, so that they do not change other ids.
- * The phrases of wallets have a separate stream too, so that the next phrases are known in advance.
+ * Wallet phrases have one too, so that the next phrases are known in advance.
  */
 export interface SandboxEntropy {
   readonly entropy: Entropy;
   readonly faultEntropy: Entropy;
   readonly phraseEntropy: PhraseEntropy;
-  /** The entropy for the keys of the audit log, which are drawn once. */
+  /** The entropy for the keys of the audit log, which are created once. */
   readonly auditEntropy: Entropy;
   newRequestId(): string;
-  /** Returns null without a seed. Request ids that were drawn in advance are dropped. */
+  /** Returns the current positions, or null without a seed. Request ids that were generated in advance are dropped. */
   position(): EntropyPositions | null;
   /**
-   * Continues at a position. Without a seed, nothing changes.
+   * Sets the positions. Without a seed, does nothing.
    *
    * CHOICE: the stream of request ids never moves back. A reset or a snapshot keeps the recorded requests, and
    * `custos why` needs unique ids.
    */
   goTo(positions: EntropyPositions | null): void;
-  /** Runs work whose ids and keys come from a separate stream, so that it does not change those after it. */
+  /** Runs work whose ids and keys come from a separate stream, so that it does not change the ids and keys after it. */
   apart<T>(name: string, work: () => Promise<T>): Promise<T>;
 }
 
 /**
  * Creates the randomness for a seed.
  *
- * CHOICE: a seeded sandbox with stored data derives its entropy from the seed and the number of the start. If it used
- * only the seed, it would draw ids that already exist in the data.
+ * CHOICE: a seeded sandbox with stored data derives its entropy from the seed and from how often it was started. With
+ * only the seed, it would generate ids that already exist in the data.
  */
 export function sandboxEntropy(seed: string | undefined, starts: number): SandboxEntropy {
   if (seed === undefined) {
@@ -99,7 +99,7 @@ export function sandboxEntropy(seed: string | undefined, starts: number): Sandbo
   };
 }
 
-/** Without a seed, there are no streams. */
+/** Without a seed there are no streams, so this only runs the work. */
 function apart<T>(_: string, work: () => Promise<T>): Promise<T> {
   return work();
 }

@@ -26,21 +26,21 @@ export interface SandboxMemory {
   readonly state: SandboxState;
   /** Changes the state, and stores it if there is a folder. */
   change(changes: Partial<SandboxState>): void;
-  /** Stores the state of this start. Must be called after the database has accepted the master key. */
+  /** Stores the state of this start. Must be called once the database has accepted the master key. */
   keep(): void;
-  /** Releases the folder. */
+  /** Releases the lock on the folder. */
   release(): void;
 }
 
 /**
- * Reads the state in the folder and locks the folder. Options override the state. A snapshot to load replaces the
- * content of the folder.
+ * Reads the state in the folder and locks the folder. Options take precedence over the stored state. A snapshot to
+ * load replaces the content of the folder.
  *
  * INVARIANT: a stored master key is never replaced, except together with the database. A new one is stored only in a
  * folder without a database, or after the database has accepted it.
  *
- * @throws StartError when another sandbox uses the folder, or its state cannot be read.
- * @throws the error of the system when a port is taken. Nothing has changed then.
+ * @throws StartError if another sandbox uses the folder, or if its state cannot be read.
+ * @throws the system's error if a port is in use. Nothing has been changed then.
  */
 export async function openMemory(
   config: SandboxConfig,
@@ -67,8 +67,8 @@ export async function openMemory(
     );
   }
   try {
-    // Ports are checked before anything is stored. A failed start must not count, because the ids of a seed depend on
-    // the number of starts.
+    // Check the ports before anything is stored: a failed start must not count, because a seed's ids depend on the
+    // number of starts.
     for (const port of [config.port, config.adminPort ?? 0]) await requireFreePort(config.host, port);
     await requireFreePort('127.0.0.1', config.rpcPort ?? 0);
     if (snapshot !== undefined) beginLoadingContent(folder, Buffer.concat(encodeSnapshot(snapshot)));
@@ -105,20 +105,22 @@ function stateOf(config: SandboxConfig, kept: Partial<SandboxState> | undefined)
 }
 
 /**
- * CHOICE: only a sandbox that only this machine can reach uses the published secret. Any other sandbox gets a random
- * secret, even with a seed, because other people may know the seed.
+ * Returns the app secret for a new start.
+ *
+ * CHOICE: only a sandbox that no other machine can reach uses the published secret. Any other sandbox gets a random
+ * secret, even with a seed, because someone else may know the seed.
  */
 function appSecretFor(host: string, kept: Partial<SandboxState> | undefined): string {
   const secret = kept?.appSecret ?? acmeApp.secret;
   return secret === acmeApp.secret && !isLoopbackHost(host) ? drawAppSecret(systemEntropy) : secret;
 }
 
-/** The name of a sandbox's event log. It changes when the log is replaced, so that readers notice. */
+/** The name of a sandbox's event log. It changes when the log is replaced, so that its readers notice. */
 export interface EventLog {
   name(): string;
-  /** Returns the sequence of the last event that the log had when it got this name. */
+  /** Returns the sequence number of the last event that the log had when it got this name. */
   beginsAfter(): number;
-  /** Must be called after the log was replaced. */
+  /** Changes the name. Must be called after the log was replaced. */
   restart(beginsAfter: number): void;
 }
 

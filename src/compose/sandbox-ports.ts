@@ -22,13 +22,13 @@ import { sandboxEntropy } from './sandbox-entropy.ts';
 import type { SandboxMemory } from './sandbox-memory.ts';
 
 /**
- * CHOICE: with a seed, `--clock frozen` freezes the clock at this time, so that every run is the same to the byte.
- * Without `--clock`, the clock of a seeded sandbox runs: tokens look valid to clients that verify them by the clock of
- * their machine, and transactions are confirmed without further commands.
+ * CHOICE: with a seed, `--clock frozen` stops the clock at this time, so that every run returns the same bytes.
+ * Without `--clock`, even a seeded sandbox has a running clock: tokens look valid to clients that verify them by the
+ * clock of their machine, and transactions are confirmed without further commands.
  */
 const seededStartMs = Date.UTC(2026, 0, 1);
 
-/** Makes the clock that `--clock` selects. */
+/** Creates the clock that `--clock` selects. */
 function clockFor({ clock = 'now', seed }: Pick<SandboxConfig, 'clock' | 'seed'>): AdjustableClock {
   if (clock === 'now') return adjustableClock();
   if (clock !== 'frozen') return adjustableClock({ startMs: clock, frozen: true });
@@ -36,17 +36,17 @@ function clockFor({ clock = 'now', seed }: Pick<SandboxConfig, 'clock' | 'seed'>
 }
 
 /**
- * The owner of claims. It is the same at every start, so that a restarted sandbox immediately releases the claims of
- * a killed one.
+ * The name under which this process claims work. Every start uses the same name, so a restarted sandbox immediately
+ * releases the claims of a killed one.
  */
 const PROCESS_ID = 'sandbox';
 
-/** The external inputs for the ports of a sandbox. */
+/** What the ports of a sandbox need from outside. */
 interface Outside {
   readonly log: Log;
   readonly machine: Clock;
   readonly metrics: ServerMetrics | undefined;
-  /** The initial content. */
+  /** The snapshot to start with. */
   readonly snapshot: Snapshot | undefined;
 }
 
@@ -58,8 +58,7 @@ export function makeSandboxPorts(config: SandboxConfig, kept: SandboxMemory, out
   const clock = clockFor(config);
   const ids = makeIds(entropy);
   const faults = createFaultRules(randomness.faultEntropy);
-  // The URL is known as soon as the server listens. Links to the hosted page are made only in requests, which come
-  // later.
+  // The URL is known once the server listens. Links to the hosted page are created only in requests, which come later.
   let baseUrl = '';
   const pageOf = (token: string): string => baseUrl + verifyPagePath(token);
   const cardSecret = (): Uint8Array =>
@@ -124,8 +123,10 @@ export function makeSandboxPorts(config: SandboxConfig, kept: SandboxMemory, out
 }
 
 /**
- * CHOICE: the key of the simulated login follows from the seed if only this machine can reach the sandbox. Otherwise
- * it follows from the master key, because other people may know the seed.
+ * Creates the simulated login.
+ *
+ * CHOICE: the login's key is derived from the seed if only this machine can reach the sandbox. If other machines can,
+ * it is derived from the master key, because someone else may know the seed.
  */
 function loginOf(
   { host, seed }: Pick<SandboxConfig, 'host' | 'seed'>,

@@ -73,30 +73,28 @@ export interface Sandbox extends RunningSandbox {
   readonly clock: AdjustableClock;
   readonly services: Services;
   readonly chains: SimulatedChains;
-  /** The simulated bank and identity office. */
+  /** Controls the simulated bank and identity office. */
   readonly fiat: FiatControls;
-  /** The simulated card issuer, and the merchants. */
+  /** Controls the simulated card issuer and the merchants. */
   readonly cards: CardControls;
   readonly database: Database;
-  /** Returns to the state after the start, like `POST /_sandbox/reset`. */
+  /** Resets the sandbox to the state after its start, like `POST /_sandbox/reset`. */
   reset(): Promise<void>;
-  /** Applies a changed file, to which the next reset returns. */
+  /** Applies a changed configuration file. Later resets return to it. */
   applyFile(file: ConfigFile): Promise<WorldChange>;
   readonly snapshots: ControllableSnapshots;
-  /**
-   * Runs everything that is due at the current time of the clock, and waits for the responses of webhook endpoints.
-   */
+  /** Runs everything that is due at the clock's current time, and waits for the responses of webhook endpoints. */
   settle(): Promise<void>;
 }
 
 /** Options for code in the same process. */
 export interface SandboxOptions extends Partial<SandboxConfig> {
   readonly log?: Log;
-  /** The system clock, which limits the rate of callers. */
+  /** The clock by which rates of requests are limited. By default, the system clock. */
   readonly machine?: Clock;
-  /** The folder of the inspector. By default, the folder of the build. */
+  /** The folder of the inspector. By default, the one that the build writes. */
   readonly inspectorFolder?: string;
-  /** How long a reset or a snapshot waits for the requests in progress. */
+  /** How long a reset or a snapshot waits for requests in progress. */
   readonly drainMs?: number;
   /** Whether each request that may change something moves a frozen clock by a millisecond. Default: true. */
   readonly ticks?: boolean;
@@ -107,7 +105,7 @@ const DRAIN_MS = 5_000;
 /**
  * Starts a sandbox. The defaults are those of `custos sandbox`.
  *
- * @throws StartError when its folder cannot be used.
+ * @throws StartError if its folder cannot be used.
  */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
   assertBackendsAgree();
@@ -134,8 +132,10 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
 }
 
 /**
- * CHOICE: a request that may change something moves a frozen clock by a millisecond. No two resources then have the
- * same time, and "newest first" is correct for all lists. The same sequence of requests still gets the same times.
+ * Returns a function that moves the clock before a request.
+ *
+ * CHOICE: a request that may change something moves a frozen clock by a millisecond. So no two resources have the
+ * same time, "newest first" is well defined, and the same sequence of requests always gets the same times.
  */
 function tickingFor(clock: AdjustableClock): (method: string | undefined) => number {
   return (method) => {
@@ -151,7 +151,7 @@ interface Outside {
   readonly inspectorFolder: string | undefined;
   readonly drainMs: number;
   readonly ticks: boolean;
-  /** The initial content. If there is a folder, the folder already contains it. */
+  /** The snapshot to start with. If there is a data folder, it already has the snapshot's content. */
   readonly snapshot: Snapshot | undefined;
 }
 
@@ -168,7 +168,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
       : [databaseOf(config.dataFolder), undefined];
   const onFailure = countFailures(metrics);
   const database = await openDatabase(entities, { kind: 'sqlite', file, image, onFailure });
-  // Commands that rotate secrets use the system time, not the time of the sandbox.
+  // Commands that rotate secrets use the system time, not the sandbox's time.
   const apps = createAppDirectory(database.orm, systemClock);
   const units = unitsOf(database, metrics?.transaction);
   const services: Services = { ...ports, uses: createUseLog({ inUnit: inUnitOf(units), log }) };
@@ -194,8 +194,8 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
     config,
     createAuthenticate({
       ...{ apps, userTokens: createUserTokens(database.orm, services), clock: systemClock },
-      // CHOICE: an app of a sandbox that lists no origins accepts pages from this machine, so that a page under
-      // development works without a setting.
+      // CHOICE: if a sandbox's app lists no origins, pages from this machine are accepted, so that a page under
+      // development works without configuration.
       admitsUnlisted: isLocalOrigin,
     }),
   );
@@ -235,9 +235,9 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
     await trail.open();
     await sealStoredTestCodes(services.keyStore, inUnitOf(units));
     if (snapshot !== undefined) adopt({ clock, randomness, fiat, cards }, snapshot.state);
-    // The jobs must not read the funds of the seeds as deposits.
+    // The jobs must not report the funds of the seed data as deposits.
     const isNew = await jobs.whilePaused(() => ensureSeeds(seeds), { mustForget: false });
-    // The clock of an earlier start may have been ahead.
+    // The clock of an earlier start may have been ahead of the current one.
     const nowMs = clock.now();
     await inUnitOf(units)((em) => bringDueTimesTo(em, nowMs, nowMs + LONGEST_PLAN_MS));
     const { dataFolder } = config;
@@ -361,7 +361,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
       snapshots,
       settle: () => jobs.finish(),
       async close() {
-        // This ends the requests that wait for events.
+        // This ends requests that wait for events.
         stopping.abort();
         own.close();
         await Promise.all([listening.close(), rpcPort?.close()]);
@@ -381,7 +381,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
   }
 }
 
-/** Makes the audit log of a sandbox: its keys, and the log of requests if they are recorded. */
+/** Creates the audit log of a sandbox: its keys, and the log of requests if they are recorded. */
 function createAudit(
   { audit }: Pick<SandboxConfig, 'audit'>,
   {

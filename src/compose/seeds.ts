@@ -35,10 +35,10 @@ import type { Database } from '../storage/open-database.ts';
 import { fundSeeds } from './funds.ts';
 import type { SandboxEntropy } from './sandbox-entropy.ts';
 
-/** The operations that create a resource from only a body. */
+/** The operations that create a resource from a body alone. */
 type Creation = 'createUser' | 'createKeyQuorum' | 'createPolicy' | 'createWallet';
 
-/** Alice's key quorum, and Bob as a user. Undefined where an operation is not implemented. */
+/** Alice's key quorum, and Bob as a user. Each is undefined if its operation is not implemented. */
 interface SeededOwners {
   readonly alice: { readonly id: string } | undefined;
   readonly bobUser: { readonly id: string } | undefined;
@@ -82,7 +82,7 @@ function ownedBy(quorum: { readonly id: string } | undefined) {
   return quorum === undefined ? {} : { owner_id: quorum.id };
 }
 
-/** Creates the wallets that only a funded sandbox has. */
+/** Creates the wallets that exist only in a sandbox with funds. */
 async function plantFundedWallets(
   context: OperationContext,
   { alice, bobUser }: SeededOwners,
@@ -94,7 +94,7 @@ async function plantFundedWallets(
   }
 }
 
-/** The vault in the seed data, with its chain and asset. */
+/** Returns the vault of the seed data, with its chain and asset. */
 function seededVault() {
   const { chain: chainName, asset: assetName, apyBps: _, ...vault } = usdcVault;
   const chain = chainNamed(chainName);
@@ -104,7 +104,10 @@ function seededVault() {
   return { ...vault, chain, asset: { address: tokenAddress, symbol: assetName.toUpperCase(), decimals } };
 }
 
-/** Plans the vault of the seed data, if it is stored, so that it is created when its simulated chain is first used. */
+/**
+ * If the seed data's vault is stored, arranges that its smart contract is created when its simulated chain is first
+ * used.
+ */
 async function planSeededVault(
   em: SqlEntityManager,
   chains: Pick<SimulatedChains, 'has' | 'earn'>,
@@ -118,7 +121,7 @@ async function planSeededVault(
   });
 }
 
-/** Creates a resource and returns it. Undefined if the operation is not implemented. */
+/** Creates a resource and returns it, or returns undefined if the operation is not implemented. */
 async function createSeeded<Id extends Creation>(
   context: OperationContext,
   id: Id,
@@ -135,7 +138,7 @@ async function createSeeded<Id extends Creation>(
   }
 }
 
-/** The initial data of a sandbox. */
+/** What is needed to create the initial data of a sandbox. */
 export interface Seeds {
   readonly config: Pick<SandboxConfig, 'seedData' | 'funds' | 'jwtPublicKeyPem'>;
   readonly appId: string;
@@ -144,7 +147,7 @@ export interface Seeds {
   readonly database: Database;
   readonly chains: Pick<SimulatedChains, 'has' | 'earn' | 'fund'>;
   readonly randomness: Pick<SandboxEntropy, 'apart'>;
-  /** The simulated login, whose tokens the new app accepts unless it is started with another key. */
+  /** The simulated login. The app accepts its tokens unless another key is configured. */
   readonly login: () => Pick<SimulatedLogin, 'verificationKey'>;
 }
 
@@ -162,7 +165,7 @@ export async function plantSeeds(seeds: Seeds): Promise<void> {
     });
     if (seeds.config.seedData) {
       const owners = await plantSeedData(context, seeds.chains.has);
-      // A separate stream, so that a seed gives the same ids and keys with and without funds.
+      // A stream of its own, so that a seed yields the same ids and keys with and without funds.
       if (seeds.config.funds) {
         await seeds.randomness.apart('funded wallets', () => plantFundedWallets(context, owners));
       }
@@ -179,8 +182,8 @@ async function planVaults({ config, database, chains }: Seeds): Promise<void> {
 }
 
 /**
- * Creates the seeds. If the app already exists, only updates its credentials and settings. Returns whether the seeds
- * were created.
+ * Creates the initial data. If the app already exists, only updates its credentials and settings. Returns whether the
+ * data was created.
  */
 export async function ensureSeeds(seeds: Seeds): Promise<boolean> {
   const app = await getApp(seeds.database.orm.em.fork(), seeds.appId);
@@ -226,7 +229,7 @@ function inTransaction(
         urlOf: () => assert.fail('a seed proposed an intent'),
         payloadsOf: () => assert.fail('a seed proposed an intent'),
       },
-      // INVARIANT: seeds are only rows, and nothing is sent.
+      // INVARIANT: creating seed data only writes rows; nothing is sent.
       afterCommit: () => assert.fail('a seed left something for after the commit'),
       afterRefusal: () => undefined,
       noteSignatures: () => undefined,

@@ -25,7 +25,7 @@ import { schema, type WholeState } from './whole-state.ts';
 /** CHOICE: a sandbox has at most 100 snapshots, of at most 256 MiB each and 1 GiB together. */
 const limits = { count: 100, bytes: 256 * 1024 * 1024, totalBytes: 1024 * 1024 * 1024 };
 
-/** The columns that entities declare as JSON, and the texts that operations parse themselves. */
+/** The columns that entities declare as JSON, and the text columns that operations parse as JSON. */
 const jsonColumns = jsonColumnsOf(entities, [
   ['wallets', 'additional_signers'],
   ['users', 'mfa_methods'],
@@ -38,7 +38,7 @@ const migrationSteps = migrations.map(({ sqlite }) => sqlite);
 interface SnapshotOptions {
   readonly store: SnapshotStore;
   readonly whole: Pick<WholeState, 'save' | 'load'>;
-  /** Snapshots of other apps are refused, because the app's id is printed at the start. */
+  /** Snapshots of other apps are rejected, because the app's id was printed at the start. */
   readonly appId: string;
 }
 
@@ -83,7 +83,7 @@ export function namedSnapshots({ store, whole, appId }: SnapshotOptions): Contro
     read,
     async write(name, content) {
       const snapshot = decodeSnapshot(content);
-      // A snapshot of another version can be stored here. It is checked when it is loaded.
+      // A snapshot of another version can be stored. It is checked again when it is loaded.
       const fault = hasSchema(snapshot) ? await damageText(snapshot) : undefined;
       if (fault !== undefined) throw new InvalidSnapshotError(fault);
       return write(name, [content]);
@@ -92,8 +92,8 @@ export function namedSnapshots({ store, whole, appId }: SnapshotOptions): Contro
 }
 
 /**
- * Returns whether a text is a valid name. The rule is that of the contract, because other names could not be names of
- * files.
+ * Returns whether a string is a valid name for a snapshot. The API document has the same rule. Other names could not
+ * be file names.
  */
 function isName(name: string): boolean {
   return /^[a-z0-9][a-z0-9._-]{0,63}$/.test(name);
@@ -135,8 +135,8 @@ function hasSchema(snapshot: Snapshot): boolean {
 }
 
 /**
- * Describes damage in a snapshot. Checksums prove that a snapshot is complete, but not that a sandbox can run with
- * it. The snapshot may come from other people.
+ * Describes damage in a snapshot, or returns undefined if there is none. Checksums prove that a snapshot is complete,
+ * but not that a sandbox can run with it. The snapshot may come from someone else.
  */
 async function damageText({ database, chains, state }: Snapshot): Promise<string | undefined> {
   const damage =
@@ -154,7 +154,7 @@ async function damageText({ database, chains, state }: Snapshot): Promise<string
   }
 }
 
-/** Returns the reason why a complete snapshot cannot be loaded here. Undefined if it can. */
+/** Returns the reason why a complete snapshot cannot be loaded here, or undefined if it can. */
 function faultOf(snapshot: Snapshot, appId: string | undefined): string | undefined {
   const { version, state } = snapshot;
   if (!hasSchema(snapshot)) {

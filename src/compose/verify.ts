@@ -22,9 +22,9 @@ export interface VerifyOptions {
   readonly host: string;
   readonly port: number;
   readonly target: Upstream;
-  /** A sandbox that receives the same requests. Its responses are compared and discarded. */
+  /** A sandbox to which the same requests are sent. Its responses are compared with the server's, then discarded. */
   readonly sandbox: Upstream | undefined;
-  /** The contract. */
+  /** The API document. */
   readonly document: ContractDocument;
 }
 
@@ -37,7 +37,7 @@ export interface RunningVerifier {
   close(): Promise<void>;
 }
 
-/** Starts a proxy in front of a server. It compares every exchange with the contract. */
+/** Starts a proxy in front of a server. It compares every request and response with the API document. */
 export async function startVerifier(options: VerifyOptions): Promise<RunningVerifier> {
   const { host, port, target } = options;
   const codes = documentedCodes(options.document);

@@ -22,7 +22,7 @@ import type { SandboxEntropy } from './sandbox-entropy.ts';
 import type { EventLog, SandboxMemory } from './sandbox-memory.ts';
 import { ensureSeeds, plantSeeds, type Seeds } from './seeds.ts';
 
-/** A service that can be taken out of service. */
+/** A provider that can be taken out of service. */
 interface Service {
   isUp(): boolean;
   setUp(isUp: boolean): void;
@@ -52,11 +52,11 @@ export interface StatefulParts {
 }
 
 export interface WholeState {
-  /** Saves a snapshot of the present state. It includes everything that was acknowledged before. */
+  /** Saves a snapshot of the current state. It contains everything that was acknowledged before. */
   save(): Promise<Snapshot>;
-  /** Replaces the state with that of a snapshot. A sandbox with a folder moves the snapshot's file there. */
+  /** Replaces the state by that of a snapshot. A sandbox with a data folder moves the snapshot's file there. */
   load(snapshot: Snapshot, file: string | undefined): Promise<void>;
-  /** Returns to the state after the start. */
+  /** Resets to the state after the start. */
   reset(): Promise<void>;
   /** Makes the present state the one to which a reset returns. */
   keepStart(): Promise<void>;
@@ -64,13 +64,14 @@ export interface WholeState {
   forgetStart(): void;
 }
 
-/** The number of schema steps in this version. */
+/** The number of schema migrations in this version. */
 export const schema: SchemaVersions = { database: migrations.length, chains: chainStoreSteps.length };
 
 /**
  * Saves and replaces the state of a sandbox, while requests wait and jobs are paused.
  *
- * @param first whether a reset returns to the present state, because the data is new, or was loaded at the start.
+ * @param first whether the current state is the one to which a reset returns, because the data is new or was loaded
+ * at the start.
  */
 export async function wholeState(parts: StatefulParts, first: boolean): Promise<WholeState> {
   const { gate, jobs, randomness } = parts;
@@ -89,11 +90,11 @@ export async function wholeState(parts: StatefulParts, first: boolean): Promise<
         try {
           await replace(parts, async () => {
             await restore(parts, snapshot);
-            // The credentials of this sandbox stay valid.
+            // The current credentials of this sandbox stay valid.
             await ensureSeeds(parts.seeds);
           });
         } catch (error) {
-          // If a snapshot cannot be loaded, the sandbox returns to its previous state.
+          // If the snapshot cannot be loaded, the sandbox returns to its previous state.
           await replace(parts, () => restore(parts, before));
           if (dataFolder !== undefined) endLoading(dataFolder);
           throw error;
@@ -118,7 +119,7 @@ export async function wholeState(parts: StatefulParts, first: boolean): Promise<
   };
 }
 
-/** Returns the beginning of the streams, even if data was stored before this start. */
+/** Returns the positions at the beginning of the random streams, even if data was stored before this start. */
 function startOf(randomness: SandboxEntropy): SnapshotState['entropy'] {
   const positions = randomness.position();
   if (positions === null) return null;
@@ -143,8 +144,8 @@ async function capture(parts: StatefulParts): Promise<Snapshot> {
     state: {
       ...{ appId: memory.state.appId, appSecret: memory.state.appSecret },
       masterKeyHex: memory.state.masterKeyHex,
-      // CHOICE: a running clock is saved as its difference from the system clock. A clock that was never moved
-      // therefore still shows the system time after a snapshot is loaded, as after a restart.
+      // CHOICE: a running clock is saved as its difference from the system clock. So a clock that was never moved
+      // still shows the system time after a snapshot is loaded, as it does after a restart.
       clock: clock.state(),
       entropy: randomness.position(),
       ...{ isFiatUp: fiat.isUp(), areCardsUp: cards.isUp() },
@@ -154,14 +155,14 @@ async function capture(parts: StatefulParts): Promise<Snapshot> {
   };
 }
 
-/** Runs work that replaces the databases. */
+/** Runs work that replaces the databases, while nothing else uses them. */
 async function replace(parts: StatefulParts, work: () => Promise<void>): Promise<void> {
   const { jobs, uses, apps, eventLog, database } = parts;
   await jobs.whilePaused(
     async () => {
       await uses.flush();
       await work();
-      // CHOICE: snapshots contain no fault rules, and loading one removes the rules that were added.
+      // CHOICE: snapshots contain no fault rules. Loading one removes all rules that were added.
       parts.faults.restart();
       apps.noteChange();
       await parts.trail.open();
@@ -180,7 +181,7 @@ async function restore(parts: StatefulParts, snapshot: Snapshot): Promise<void> 
 }
 
 /**
- * Stores the master key of a loaded snapshot. This is done last, because the stored key may be the only copy of the
+ * Stores the master key of a loaded snapshot. Must be done last, because the stored key may be the only copy of the
  * previous key.
  */
 function keepKey(parts: StatefulParts, snapshot: Snapshot): void {
@@ -188,12 +189,12 @@ function keepKey(parts: StatefulParts, snapshot: Snapshot): void {
   if (!isOwn(parts, snapshot)) parts.memory.change({ masterKeyHex });
 }
 
-/** Returns whether the snapshot has the master key of this sandbox. */
+/** Returns whether the snapshot has this sandbox's master key. */
 function isOwn({ memory }: Pick<StatefulParts, 'memory'>, { state }: Snapshot): boolean {
   return state.masterKeyHex === memory.state.masterKeyHex;
 }
 
-/** Takes over the part of a snapshot that is outside of its databases. */
+/** Applies the part of a snapshot that is not in its databases. */
 export function adopt(
   { clock, randomness, fiat, cards }: Pick<StatefulParts, 'clock' | 'randomness' | 'fiat' | 'cards'>,
   state: SnapshotState,

@@ -12,7 +12,7 @@ import type { Log } from '../ports/runtime.ts';
 import type { WorkerMetrics } from './listen.ts';
 import { startProduction } from './serve.ts';
 
-/** Messages of the parent process to a worker of `custos serve --workers`. */
+/** Messages from the parent process to a worker of `custos serve --workers`. */
 type ToWorker =
   /** Stop like a server that receives SIGTERM. */
   | { readonly kind: 'stop' }
@@ -23,7 +23,7 @@ type ToWorker =
   /** The metrics of all workers, as text. */
   | { readonly kind: 'merged'; readonly id: number; readonly text: string };
 
-/** Messages of a worker to its parent process. */
+/** Messages from a worker to its parent process. */
 type FromWorker =
   | { readonly kind: 'ready'; readonly url: string; readonly admin: string | undefined }
   | { readonly kind: 'metrics'; readonly id: number; readonly values: MetricValues }
@@ -71,9 +71,9 @@ export async function runWorker(config: ServeConfig, signer: Promise<SignerKeySt
 }
 
 /**
- * Returns the share of the settings for one worker. Connections are limited for all workers together. Rate limits are
- * counted in the database, so all workers share them. Each worker has a separate pool, with the limits that depend on
- * it.
+ * Returns one worker's share of the settings. The maximum number of connections is for all workers together, so it is
+ * divided. Rate limits are counted in the database, so all workers share them. Each worker has its own pool, and the
+ * limits that depend on the pool's size.
  */
 function shareOf(config: ServeConfig): ServeConfig {
   const share = (whole: number): number => Math.ceil(whole / config.workers);
@@ -96,40 +96,40 @@ function numbered(log: Log, worker: number | undefined): Log {
   };
 }
 
-/*
- * `custos serve --workers N`: this process accepts the connections of the port and of the admin port, and passes them
+/**
+ * `custos serve --workers N`: this process accepts the connections to the port and to the admin port, and passes them
  * to N workers in turn (node:cluster). The workers do everything else, including TLS. This process has no database
- * connection and serves no request.
+ * connection and handles no request.
  */
 
-/** Servers that share their ports. */
+/** A group of worker processes that share their ports. */
 export interface Workers {
   readonly baseUrl: string;
   readonly adminUrl: string | undefined;
-  /** Replaces the workers one by one. If a new worker does not become ready, the others stay. */
+  /** Replaces the workers one by one. If a new worker does not become ready, the remaining old ones stay. */
   restart(): Promise<void>;
   close(): Promise<void>;
 }
 
 interface WorkerProcess extends StartedProcess {
   readonly addresses: Promise<{ readonly url: string; readonly admin: string | undefined }>;
-  /** Returns a worker's metrics. Undefined when it does not respond in time. */
+  /** Returns a worker's metrics, or undefined if it does not respond in time. */
   metrics(): Promise<MetricValues | undefined>;
 }
 
-/** CHOICE: the time that a worker may take to start. */
+/** CHOICE: how long a worker may take to start. */
 const START_MS = 60_000;
 const METRICS_MS = 1_000;
-/** More time than a server needs, after its drain, to finish its requests and its jobs. */
+/** How long a worker may take to end after its drain: more than a server needs to finish its requests and jobs. */
 const END_MS = 30_000;
-/** A line of this length is forwarded before its end is read. */
+/** A line that is longer is forwarded in parts. */
 const MAX_LINE_BYTES = 1024 * 1024;
 
 /**
  * Starts the workers.
  *
  * @param args the command line of a worker.
- * @throws StartError when one of them does not start.
+ * @throws StartError if one of them does not start.
  */
 export async function startWorkers(config: ServeConfig, args: readonly string[]): Promise<Workers> {
   const { workers: count } = config;
@@ -238,7 +238,7 @@ function kill(worker: Worker): void {
   worker.process.kill('SIGKILL');
 }
 
-/** Forwards only complete lines, because the lines of two workers that write to one pipe could be mixed. */
+/** Forwards only complete lines, because parts of lines from two workers in one pipe could be mixed. */
 function forwardLines(from: Readable | null, to: LogOutput): void {
   let rest = Buffer.alloc(0);
   from?.on('data', (chunk: Buffer) => {

@@ -17,8 +17,8 @@ import {
 export type Signer = AuthorizationKey;
 
 /**
- * The keys of the seeded users. Alice owns the wallet `ext_wal_alice`. The wallet `ext_wal_treasury` needs two of the
- * three signatures.
+ * The keys of the seeded users. Alice owns the wallet `ext_wal_alice`. The wallet `ext_wal_treasury` needs signatures
+ * of two of the three.
  */
 export const alice: Signer = aliceKey;
 export const bob: Signer = bobKey;
@@ -36,9 +36,10 @@ interface AnyInput {
 }
 
 /**
- * Makes a caller that uses the app's secret, and the signatures of `signers` for operations that accept them.
+ * Creates a caller that authenticates with the app's secret and adds the signatures of `signers` to operations that
+ * accept them.
  *
- * @param userToken an access token, which replaces the secret for operations that accept users' tokens.
+ * @param userToken an access token, which replaces the secret in operations that accept users' tokens.
  */
 export function callerOf(
   connection: Connection,

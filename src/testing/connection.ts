@@ -4,13 +4,13 @@ import type { Sandbox } from '../compose/sandbox.ts';
 import type { ReceivedResponse, SandboxClient, SentRequest } from '../tools/client/sandbox-client.ts';
 import { CallRefusedError, type Refusal } from './types.ts';
 
-/** Connections to a sandbox in this process. They trust only its certificate authority. */
+/** A client whose connections trust only the certificate authority of a sandbox in this process. */
 export interface Connection extends SandboxClient {
   readonly dispatcher: Agent;
   destroy(): Promise<void>;
 }
 
-/** Connects to a sandbox. `prefix` is the prefix of its clients' header names. */
+/** Connects to a sandbox. `prefix` is the prefix of its header names. */
 export function connect(sandbox: Sandbox, prefix: string): Connection {
   const { baseUrl, appId, appSecret, caFile } = sandbox;
   const dispatcher = new Agent({ connect: { ca: sandbox.caPem } });
@@ -47,10 +47,7 @@ export function connect(sandbox: Sandbox, prefix: string): Connection {
 
 const trusted = new Set<string>();
 
-/**
- * Makes the connections that this process opens from now on trust an authority, in addition to those that it trusts
- * already.
- */
+/** Makes all later connections of this process trust an authority, in addition to those that it trusts already. */
 export function trustInProcess(caPem: string): void {
   if (trusted.has(caPem)) return;
   setDefaultCACertificates([...getCACertificates('default'), caPem]);

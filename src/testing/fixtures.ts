@@ -2,15 +2,15 @@ import { type StartOptions, startSandbox, type TestSandbox } from './testing.ts'
 
 type Use<Value> = (value: Value) => Promise<void>;
 
-/** The fixtures of a test. */
+/** The fixtures that a test can use. */
 export interface SandboxContext {
-  /** The worker's sandbox, in the state that the previous test left. */
+  /** The worker's sandbox, as the previous test left it. */
   readonly startedSandbox: TestSandbox;
-  /** The worker's sandbox, in the state after its start. */
+  /** The worker's sandbox, reset to the state after its start. */
   readonly sandbox: TestSandbox;
 }
 
-/** A fixture in the form that vitest and Playwright accept, for the whole worker or for each test. */
+/** The fixtures in the form that vitest and Playwright accept: one per worker, one per test. */
 export interface SandboxFixtures {
   readonly startedSandbox: [
     (context: object, use: Use<TestSandbox>) => Promise<void>,
@@ -23,8 +23,8 @@ export interface SandboxFixtures {
 }
 
 /**
- * Fixtures for `test.extend`. Each worker has one sandbox, `startedSandbox`. Every test that uses `sandbox` gets it
- * in the state after its start.
+ * Returns fixtures for `test.extend`. Each worker has one sandbox, `startedSandbox`. A test that uses `sandbox` gets
+ * the same sandbox after a reset to the state after its start.
  *
  * In vitest: `const test = base.extend<SandboxContext>(sandboxFixtures({ seed: 'shop' }))`. In Playwright, also set
  * `use: { ignoreHTTPSErrors: true }` for pages of the sandbox.

@@ -2,29 +2,28 @@ import { alice, bob, carol } from './caller.ts';
 import { matchersFor } from './matchers.ts';
 import { type StartOptions, startSandbox, type TestSandbox } from './testing.ts';
 
-/** The arguments that jest passes to an environment and that this environment reads. */
+/** The part of jest's arguments that this environment reads. */
 interface EnvironmentConfig {
   readonly projectConfig: { readonly testEnvironmentOptions: { readonly custos?: StartOptions } };
 }
 
-/** Jest's environment for Node.js, which this environment extends. */
+/** The part of jest's environment for Node.js that this environment uses. */
 interface NodeEnvironment {
   readonly global: Record<string, unknown>;
   setup(): Promise<void>;
   teardown(): Promise<void>;
 }
 
-// The package is part of the users' jest.
+// The import's name is a variable, because the package belongs to the user's jest and is not a dependency of this one.
 const environmentOfNode = 'jest-environment-node';
 const { TestEnvironment: NodeEnvironment } = (await import(environmentOfNode)) as {
   TestEnvironment: new (config: EnvironmentConfig, context: unknown) => NodeEnvironment;
 };
 
 /**
- * A jest environment with a sandbox for each test file. Every test gets the sandbox in the state after its start. Its
- * tests have the globals
- * `sandbox`, `alice`, `bob`, `carol` and `sandboxMatchers`. `testEnvironmentOptions.custos` are the options of
- * `startSandbox`.
+ * A jest environment with one sandbox per test file. Every test gets the sandbox in the state after its start. Tests
+ * have the globals `sandbox`, `alice`, `bob`, `carol` and `sandboxMatchers`. `testEnvironmentOptions.custos` are the
+ * options of `startSandbox`.
  */
 class TestEnvironment extends NodeEnvironment {
   readonly #options: StartOptions;
@@ -47,7 +46,7 @@ class TestEnvironment extends NodeEnvironment {
     await super.teardown();
   }
 
-  /** Jest calls it before any part of a test runs. */
+  /** Called by jest before each phase of a test. */
   async handleTestEvent({ name }: { readonly name: string }): Promise<void> {
     if (name === 'test_start') await this.#sandbox?.reset();
   }

@@ -26,11 +26,11 @@ type Received =
 /** Matchers for `expect.extend(sandboxMatchers)`, for sandboxes without a prefix. */
 export const sandboxMatchers = matchersFor('service');
 
-/** Makes the matchers for sandboxes that were started with this prefix. */
+/** Returns the matchers for sandboxes that were started with this prefix. */
 export function matchersFor(prefix: string) {
   const brand = createBrand(prefix);
   return {
-    /** Passes if the contract documents the response for the operation: its status, body and error code. */
+    /** Passes if the API document describes the response for the operation: its status, body and error code. */
     async toMatchContract(received: Received, operation?: string): Promise<Verdict> {
       const isFetched = isResponse(received);
       const id = operation ?? (isFetched ? undefined : received.operation);
@@ -66,8 +66,8 @@ export function matchersFor(prefix: string) {
       };
     },
     /**
-     * Passes if the response is a refusal with this code whose `data` has these members. For `policy_violation`, `rule`
-     * is the name of a rule that denied the request, or that would have allowed it and did not match.
+     * Passes if the response is an error with this code whose `data` has these members. For `policy_violation`,
+     * `rule` is the name of a rule that denied the request, or of one that would have allowed it but did not match.
      */
     async toBeRefusedWith(
       received: Received,
@@ -99,7 +99,10 @@ export function matchersFor(prefix: string) {
             : `${differences.join('; ')}; the answer was ${received.status} ${JSON.stringify(body)}${link}`,
       };
     },
-    /** Passes if a wallet, named by its id, has this amount of an asset on a chain, in units: `toHaveBalance('ext_wal_bob', '2.5')`. */
+    /**
+     * Passes if a wallet, given by its id, has this amount of an asset on a chain, in whole units:
+     * `toHaveBalance('ext_wal_bob', '2.5')`.
+     */
     async toHaveBalance(
       received: Pick<TestSandbox, 'call'>,
       walletId: string,
@@ -123,7 +126,7 @@ export function matchersFor(prefix: string) {
   };
 }
 
-/** Returns the names of the rules in the decision of a policy that denied a request. */
+/** Returns the names of the rules in the decision that denied a request. */
 function rulesIn(data: Readonly<Record<string, unknown>> = {}): string[] {
   const { units = [] } = (data.decision ?? {}) as Partial<PolicyDecision>;
   const isCause = ({ deciding_rule_id: decisive }: UnitTrace, id: string): boolean =>
@@ -135,13 +138,16 @@ function rulesIn(data: Readonly<Record<string, unknown>> = {}): string[] {
     );
 }
 
-/** Returns a line with the page of the inspector about a request, if the answer names it. */
+/** Returns a line with the URL of the request's page in the inspector, or an empty string for a `fetch` response. */
 function linkOf(received: Received): string {
   const url = isResponse(received) ? undefined : received.inspectorUrl;
   return url === undefined ? '' : `\n  ${url}`;
 }
 
-/** `instanceof` does not work, because the `fetch` of every package has its own `Response`. */
+/**
+ * Recognizes a response by its methods. `instanceof` does not work, because the `fetch` of each package has its own
+ * `Response` class.
+ */
 function isResponse(received: Received): received is Response {
   return 'clone' in received && typeof received.clone === 'function';
 }

@@ -5,7 +5,7 @@ import type { Connection } from './connection.ts';
 import { type RunOptions, ScenarioFailedError, type ScenarioResult } from './types.ts';
 
 /**
- * Runs a scenario by name, or an Arazzo document by its file.
+ * Runs a built-in scenario, given by its name, or an Arazzo document, given by its file.
  *
  * @throws ScenarioFailedError
  */

@@ -51,20 +51,24 @@ export {
 /** Options for starting a sandbox. Each corresponds to an option of `custos sandbox`. */
 export interface StartOptions {
   /**
-   * The path of a configuration file, or false for none. Default: `custos.config.json`, if the current folder has one.
-   * The options have precedence over it. Its port and its data folder are not used.
+   * The path of a configuration file, or false for none. Default: `custos.config.json` in the current folder, if there
+   * is one. Options take precedence over it. Its port and its data folder are ignored.
    */
   readonly config?: string | false;
-  /** Makes ids, keys and addresses the same in every run. Default: `test`. */
+  /** Makes ids, keys and addresses equal in every run. Default: `test`. */
   readonly seed?: string | undefined;
   /**
-   * `now`: the clock runs, from the time of the machine. `frozen`: it stands still at the start of 2026, or at a given
-   * time, and every run of the same calls is the same to the byte. Default: `now`.
+   * `now`: the clock starts at the machine's time and runs. `frozen`: it stands still at the start of 2026. A `Date`:
+   * it stands still at that time. With a clock that stands still, equal calls have equal responses in every run, byte
+   * for byte. Default: `now`.
    */
   readonly clock?: 'now' | 'frozen' | Date;
-  /** Creates named users, wallets, a key quorum and a policy. Default: true. */
+  /** Creates named users, wallets, key quorums, a policy and a vault. Default: true. */
   readonly seedData?: boolean;
-  /** Creates ten wallets with gas and stablecoins, on EVM chains, Solana and Tron, in place of four. Default: false. */
+  /**
+   * Gives the seeded wallets gas and stablecoins: ten wallets, on EVM chains, Solana and Tron, instead of four.
+   * Default: false.
+   */
   readonly funds?: boolean;
   /** Gives each new wallet gas and stablecoins. Default: false. */
   readonly fundNewWallets?: boolean;
@@ -75,13 +79,13 @@ export interface StartOptions {
   readonly appSecret?: string;
   /** Whether requests are recorded for `/_sandbox/requests`. Default: true. */
   readonly record?: boolean;
-  /** Whether error responses contain `data.hint`. Default: true. */
+  /** Whether error responses contain a hint in `data.hint`. Default: true. */
   readonly hints?: boolean;
-  /** The port. Default: any free port. */
+  /** Default: any free port. */
   readonly port?: number;
   /** A port for JSON-RPC over plain HTTP and WebSocket. 0 selects a free port. Default: none. */
   readonly rpcPort?: number;
-  /** Simulated EVM chains that continue a real one, after its latest block unless one is named. */
+  /** Simulated EVM chains that fork a real chain, at the given block or else at its latest. */
   readonly forks?: readonly { readonly caip2: string; readonly url: string; readonly block?: number }[];
   /**
    * The time after which each transaction on simulated chains is confirmed; 0 means immediately. Default: with the
@@ -90,7 +94,9 @@ export interface StartOptions {
   readonly confirmAfterMs?: number;
 }
 
-/** The clock of a sandbox, in Unix ms. When a change resolves, everything that is due by the new time has run. */
+/**
+ * Controls the clock of a sandbox, in Unix ms. A change resolves once everything that is due by the new time has run.
+ */
 export interface TestClock {
   now(): Promise<number>;
   freeze(): Promise<number>;
@@ -99,22 +105,22 @@ export interface TestClock {
   advance(durationMs: number): Promise<number>;
 }
 
-/** Injected faults. A reset removes all rules. */
+/** Injects faults. A reset removes all rules. */
 export interface TestFaults {
   add(rule: AddSandboxFaultRequest): Promise<SandboxFault>;
   list(): Promise<readonly SandboxFault[]>;
   clear(): Promise<number>;
 }
 
-/** The criteria that select events. */
+/** Criteria that select events. */
 export interface EventFilter {
-  /** Conditions on the payload, by path, such as `{ wallet_id: '…', 'account.type': 'email' }`. */
+  /** The values of members of the payload, by path, such as `{ wallet_id: '…', 'account.type': 'email' }`. */
   readonly where?: Readonly<Record<string, string | number | boolean>>;
   /** Selects only events after the event with this id. */
   readonly after?: string;
 }
 
-/** A sandbox in this process. Without signers, it calls operations with only the app secret. */
+/** A sandbox in this process. Its own `call` and `attempt` authenticate with the app's secret and add no signatures. */
 export interface TestSandbox extends Caller, AsyncDisposable {
   readonly baseUrl: string;
   readonly appId: string;
@@ -122,13 +128,13 @@ export interface TestSandbox extends Caller, AsyncDisposable {
   /** The certificate authority, as PEM and as the path of a file. */
   readonly caPem: string;
   readonly caFile: string;
-  /** The URL of the JSON-RPC of the simulated EVM chains. The name of a chain follows after a slash. */
+  /** The base URL of the JSON-RPC of simulated EVM chains. Append a slash and the name of a chain. */
   readonly rpcUrl: string;
-  /** Makes a caller that adds these signatures to operations that accept signatures. */
+  /** Returns a caller that adds the signatures of these keys to operations that accept signatures. */
   as(...signers: readonly Pick<Signer, 'privateKey'>[]): Caller;
   /**
-   * Signs in as a user, who is named by id, email address, phone number or custom user id. The session calls
-   * operations with the user's access token.
+   * Signs in as a user, given by id, email address, phone number or custom user id. The session calls operations with
+   * the user's access token.
    */
   signIn(user: string): Promise<UserSession>;
   /** A `fetch` that trusts the sandbox. */
@@ -138,14 +144,14 @@ export interface TestSandbox extends Caller, AsyncDisposable {
    * them.
    */
   trust(): void;
-  /** Returns to the state after the start. */
+  /** Resets the sandbox to the state after its start. */
   reset(): Promise<void>;
-  /** Saves the whole state under a name. */
+  /** Saves the whole state under a name, for `load`. */
   snapshot(name: string): Promise<void>;
   load(name: string): Promise<void>;
   readonly clock: TestClock;
   readonly faults: TestFaults;
-  /** Adds funds to an address, or to a wallet that is named by its id. */
+  /** Adds funds to an address, or to a wallet given by its id. */
   faucet(recipient: string, deposit: Omit<FundSandboxAddressRequest, 'address'>): Promise<SandboxDeposit>;
   /** Mines blocks on one simulated chain, or on all chains in use. */
   mine(count?: number, chain?: string): Promise<void>;
@@ -154,14 +160,14 @@ export interface TestSandbox extends Caller, AsyncDisposable {
   /**
    * Runs a scenario by name, such as `quorum-short`, or an Arazzo document by its file.
    *
-   * @throws ScenarioFailedError when a step of a file fails.
+   * @throws ScenarioFailedError if a step of a file fails.
    */
   runScenario(nameOrFile: string, options?: RunOptions): Promise<ScenarioResult>;
   /** Returns the events so far, oldest first. */
   events(type?: string, filter?: EventFilter): Promise<readonly SandboxEvent[]>;
   /**
-   * Returns the first event of a type. It may have been recorded before the call. Rejects after `timeoutMs`, by
-   * default 5000.
+   * Waits for the first event of a type, and returns it at once if it was already recorded. Rejects after
+   * `timeoutMs`, by default 5000.
    */
   waitForEvent(type: string, filter?: EventFilter & { readonly timeoutMs?: number }): Promise<SandboxEvent>;
   close(): Promise<void>;
@@ -178,14 +184,14 @@ export interface UserSession extends Caller {
   readonly refreshToken: string;
   readonly identityToken: string;
   /**
-   * A token of the app's own login, which the sandbox simulates. Undefined if the user has no custom account, or if the
-   * app uses a different login.
+   * A token of the app's own login, which the sandbox simulates. Undefined if the user has no custom account, or if
+   * the app uses another login.
    */
   readonly customToken: string | undefined;
-  /** When the access token expires, by the clock of the sandbox, in Unix ms. */
+  /** When the access token expires, in Unix ms by the sandbox's clock. */
   readonly expiresAtMs: number;
   /**
-   * Creates a key that signs as the user for an hour: `sandbox.as(await session.signer())`.
+   * Creates a key that can sign as the user for an hour: `sandbox.as(await session.signer())`.
    *
    * @throws CallRefusedError for a user without a wallet.
    */
@@ -203,7 +209,7 @@ export async function startSandbox(options: StartOptions = {}): Promise<TestSand
     ...(file && settingsOf(file)),
     ...{ port: 0, ...given, logLevel: 'silent' },
     ...(clock === undefined ? {} : { clock: clock instanceof Date ? clock.getTime() : clock }),
-    // The process runs tests, and each of its sandboxes would prepare keys, which slows them down.
+    // The process runs tests. Preparing keys in each of its sandboxes would slow them down.
     preparedKeys: 0,
   });
   const connection = connect(sandbox, options.prefix ?? file?.settings.prefix ?? 'service');
@@ -295,7 +301,11 @@ function sessionOf(connection: Connection, session: SandboxSession): UserSession
   };
 }
 
-/** NOTE: undici's `fetch` refuses a `Request` of Node, because their dispatchers have different versions. */
+/**
+ * Sends a `Request` through the connection.
+ *
+ * NOTE: undici's `fetch` rejects a `Request` of Node.js, because their dispatchers have different versions.
+ */
 async function fetchOver({ dispatcher }: Connection, request: Request): Promise<Response> {
   const { url, method, redirect, signal } = request;
   const body = request.body === null ? null : await request.arrayBuffer();

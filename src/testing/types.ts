@@ -3,12 +3,12 @@ import type { SandboxScenarioStep } from '../sandbox/generated/schemas.ts';
 
 export type { OperationId, Operations };
 
-/** The path, query and body of an operation, without the parts that it does not have. */
+/** The path, query and body of an operation. Parts that the operation does not have are omitted. */
 export type CallInput<Id extends OperationId> = Part<'path', Operations[Id]['path']> &
   Part<'query', Operations[Id]['query']> &
   Part<'body', Operations[Id]['body']>;
 
-/** A part is required if one of its members is required. */
+/** Makes a part optional if none of its members is required. */
 type Part<Name extends string, Value> = [Value] extends [undefined]
   ? { [N in Name]?: undefined }
   : undefined extends Value
@@ -20,7 +20,7 @@ type Part<Name extends string, Value> = [Value] extends [undefined]
 /** The options of a call, without its input. */
 export interface CallOptions {
   readonly idempotencyKey?: string;
-  /** Unix ms, by the sandbox's clock. */
+  /** Unix ms by the sandbox's clock. */
   readonly expiryMs?: number;
   /** A user's access token, which replaces the app secret. */
   readonly userToken?: string;
@@ -38,18 +38,18 @@ interface AnyAnswer {
   readonly operation: OperationId;
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
-  /** The page of the inspector about the request, while the sandbox runs. */
+  /** The URL of the request's page in the inspector, which works while the sandbox runs. */
   readonly inspectorUrl: string;
 }
 
-/** A response: `data` for a success, `error` for an error. */
+/** The response to a call: `data` for a success, `error` for an error. */
 export type Answer<Id extends OperationId> = AnyAnswer &
   (
     | { readonly data: Operations[Id]['response']; readonly error?: undefined }
     | { readonly data?: undefined; readonly error: Refusal }
   );
 
-/** Thrown when the sandbox refused a call that was expected to succeed. The message contains the sandbox's hint. */
+/** Thrown when the sandbox rejects a call that should succeed. The message contains the sandbox's hint. */
 export class CallRefusedError extends Error {
   readonly status: number;
   readonly code: string | undefined;
@@ -65,10 +65,10 @@ export class CallRefusedError extends Error {
   }
 }
 
-/** Calls operations of the API, and signs those that accept signatures. */
+/** Calls operations of the API. Signs requests to operations that accept signatures. */
 export interface Caller {
   /**
-   * Returns the body of the response.
+   * Calls an operation and returns the body of the response.
    *
    * @throws CallRefusedError
    */
@@ -76,7 +76,7 @@ export interface Caller {
     id: Id,
     ...input: OptionalIfEmpty<CallInput<Id>>
   ): Promise<Operations[Id]['response']>;
-  /** Returns the response, which may be a success or an error. */
+  /** Calls an operation and returns the response, whether it is a success or an error. */
   attempt<Id extends OperationId>(id: Id, ...input: OptionalIfEmpty<CallInput<Id>>): Promise<Answer<Id>>;
 }
 
@@ -100,13 +100,16 @@ export interface ScenarioStep extends SandboxScenarioStep {
 export interface ScenarioResult {
   readonly steps: readonly ScenarioStep[];
   /**
-   * For a named scenario, the ids of the created resources by type. For a file, the outputs of its workflows by
-   * workflow.
+   * For a built-in scenario, the ids of the created resources by type. For a file, the outputs of each workflow by
+   * the workflow's id.
    */
   readonly outputs: Readonly<Record<string, unknown>>;
 }
 
-/** Thrown when a step of a file failed. The message contains its criteria and the hint of the sandbox. */
+/**
+ * Thrown when a step of a file failed. The message contains the criteria that were not satisfied and the sandbox's
+ * hint.
+ */
 export class ScenarioFailedError extends Error {
   readonly steps: readonly ScenarioStep[];
 
@@ -127,7 +130,10 @@ interface AnyEvent {
 
 const SHOWN_EVENTS = 3;
 
-/** Describes the events of the type that come nearest, each by its differences; else the types that there are. */
+/**
+ * Describes the events of the wanted type that come nearest, each by its differences. If there is none, lists the
+ * types of the events that were recorded.
+ */
 export function nearMisses(
   others: readonly AnyEvent[],
   {
@@ -160,7 +166,7 @@ function valueAt(payload: unknown, path: string): unknown {
     .reduce<unknown>((value, name) => (value as Record<string, unknown> | null)?.[name], payload);
 }
 
-/** Describes a value that is not the expected one. */
+/** Describes how a value differs from the expected one. */
 export function differs(name: string, expected: unknown, got: unknown): string {
   return `${name}: expected ${JSON.stringify(expected)}, got ${JSON.stringify(got)}`;
 }

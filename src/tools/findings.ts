@@ -3,7 +3,7 @@ export interface Finding {
   readonly name: string;
   readonly state: 'ok' | 'warning' | 'fault';
   readonly text: string;
-  /** The advice. Omitted if the check passed. */
+  /** What to do about it. Omitted if the check passed. */
   readonly advice?: string;
 }
 

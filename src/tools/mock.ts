@@ -22,13 +22,13 @@ function parsePrefer(header: string | undefined): Preference {
     if (key !== 'code' && key !== 'example') continue;
     const [, quoted, plain] = /^(?:"([^"]*)"|([^\s"]*))$/.exec(item.slice(equals + 1).trim()) ?? [];
     const chosen = quoted ?? plain;
-    // According to RFC 7240 §2, the first of several preferences with the same name counts.
+    // RFC 7240 §2: of several preferences with one name, only the first counts.
     if (chosen !== undefined) preference[key] ??= chosen;
   }
   return preference;
 }
 
-/** The examples of one response, by name. Empty when the response has no body. */
+/** The examples of one response, by name. Empty if the response has no body. */
 type Examples = ReadonlyMap<string, unknown>;
 
 export interface OperationExamples {
@@ -81,8 +81,8 @@ function examplesOf({ content }: MediaTypes): Examples {
 }
 
 /**
- * Returns the documented response to a request: the response that the `Prefer` header selects, otherwise the success
- * example that matches the body, otherwise the first success example.
+ * Chooses the documented response to a request: the response that the `Prefer` header selects, else the success
+ * example that matches the body, else the first success example.
  *
  * @throws ApiError invalid_data for an undocumented status or example. The message lists the documented ones.
  */
@@ -103,7 +103,7 @@ export function answerFromExamples(
   return { status: Number(status), body: value, headers: appliedHeader(preference) };
 }
 
-/** Returns the status that has an example with this name. A success status takes precedence. */
+/** Returns the status whose examples include this name. A success status takes precedence. */
 function statusWith(
   responses: OperationExamples['responses'],
   example: string | undefined,
@@ -115,8 +115,8 @@ function statusWith(
 }
 
 /**
- * Selects the example for a request. It has the same name as the request example that equals the body, or a name that
- * equals a string in the body, such as its `method` or `chain_type`. Otherwise it is the first example.
+ * Chooses the example for a request: it has the name of the request example that equals the body, or a name that
+ * equals a string in the body, such as its `method` or `chain_type`. If there is none, it is the first example.
  */
 function nameFor(examples: Examples, requests: Examples, body: unknown): string | undefined {
   const [first] = examples.keys();
@@ -142,7 +142,7 @@ function notDocumented(kind: 'code' | 'example', wanted: string, known: Iterable
   );
 }
 
-/** Makes the header that confirms the preference (RFC 7240 §3). */
+/** Returns the header that confirms the preference (RFC 7240 §3). */
 function appliedHeader({ code, example }: Preference): Record<string, string> {
   const applied = [
     ...(code === undefined ? [] : [`code=${code}`]),

@@ -23,9 +23,9 @@ export interface Suite {
 
 export interface Check {
   readonly name: string;
-  /** `failed` makes the build fail. `skipped` is reported, but does not. */
+  /** `failed` makes the build fail. `skipped` is reported, but does not make it fail. */
   readonly outcome: 'passed' | 'failed' | 'skipped';
-  /** For a failed check, the id of its rule, and the expected and found values. */
+  /** For a check that did not pass: the id of its rule, and the expected and observed values. */
   readonly finding?: { readonly rule: string; readonly message: string; readonly details?: string };
   /** The file that the finding is about. */
   readonly file?: string | undefined;
@@ -120,7 +120,7 @@ function resultOf({ name, outcome, finding, file }: Check): object {
     ruleId: rule,
     level: outcome === 'failed' ? 'error' : 'note',
     message: { text: `${name}: ${message}` },
-    // The same finding has the same fingerprint in each run, so that it is not reported as new.
+    // A finding has the same fingerprint in every run, so that it is not reported as new.
     partialFingerprints: { 'finding/v1': createHash('sha256').update(`${rule}\n${name}`).digest('hex') },
     ...(file === undefined
       ? {}

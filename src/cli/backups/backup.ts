@@ -9,7 +9,7 @@ Examples:
   $ custos backup --data ./custos /var/backups/custos-monday
   $ custos restore /var/backups/custos-monday --data ./custos --replace`;
 
-/** `custos backup`: copies the data folder of a sandbox, which may be running. */
+/** Returns the command `custos backup`, which copies the data folder of a sandbox, which may be running. */
 export function backupCommand(): Command {
   return new Command('backup')
     .description("back up a sandbox's data folder, also while it runs")
@@ -26,7 +26,7 @@ export function backupCommand(): Command {
     });
 }
 
-/** `custos restore`: creates a sandbox's data folder from a backup. */
+/** Returns the command `custos restore`, which creates a sandbox's data folder from a backup. */
 export function restoreCommand(): Command {
   return new Command('restore')
     .description('make the data folder of a sandbox from a backup')

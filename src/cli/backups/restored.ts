@@ -25,7 +25,10 @@ Examples:
 
 Exit codes: 0 success, 1 failure, 2 invalid usage.`;
 
-/** `custos restored …`: reports the changes that a restored database may lack, and releases its servers. */
+/**
+ * Returns the command `custos restored …`, which reports the changes that a restored database may lack, and releases
+ * its servers.
+ */
 export function restoredCommand(): Command {
   const restored = new Command('restored')
     .description('report what is in doubt after a restore, and let the servers go on')

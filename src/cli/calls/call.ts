@@ -46,7 +46,7 @@ Examples:
   $ custos call listWallets limit=5 chain_type=solana
   $ custos call createPolicy --body policy.json name=Draft --curl`;
 
-/** `custos call`: calls any operation of a running sandbox, signed. */
+/** Returns the command `custos call`, which calls any operation of a running sandbox, signed. */
 export function callCommand(): Command {
   return addSandboxClientOptions(
     new Command('call')
@@ -121,14 +121,14 @@ async function requestOf(client: SandboxClient, { id, texts, flags, place }: Cal
 
 const TOKEN = /^[\w-]+\.[\w-]+\.[\w-]+$/;
 
-/** Returns a given access token as it is, or one of a new session of a user. */
+/** Returns the given access token, or creates a session for a user and returns its token. */
 async function userTokenOf(client: SandboxClient, user: string): Promise<string> {
   if (TOKEN.test(user)) return user;
   const { signIn } = await import('../../tools/client/world.ts');
   return (await signIn(client, user)).access_token;
 }
 
-/** Returns the expiry by the clock of the sandbox, which may be frozen. */
+/** Returns the expiry time by the sandbox's clock, which may be frozen. */
 async function expiryOf(client: SandboxClient, duration: string): Promise<number> {
   const durationMs = readDurationMs('--expires-in', duration);
   const { now_ms: nowMs } = await client.call<{ now_ms: number }>('GET', '/clock');
@@ -170,7 +170,7 @@ function printResponse({ status, statusText, headers, text }: ReceivedResponse, 
   process.exitCode = 1;
 }
 
-/** Returns undefined for other texts, such as a CSV statement. */
+/** Returns undefined for a text that is not JSON, such as a CSV statement. */
 function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -179,7 +179,7 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** Returns the same request as a command for a POSIX shell. */
+/** Returns the request as a curl command for a POSIX shell. */
 function curlOf({ url, caFile }: SandboxPlace, { method, target, headers, bodyText }: SentRequest): string {
   const parts = [
     `curl${caFile === undefined ? '' : ` --cacert ${quote(caFile)}`} -X ${method} ${quote(new URL(target, url).href)}`,

@@ -18,7 +18,7 @@ const instructions =
   'call_operation, and find out why one was refused with explain_request. With --seed-data the wallet ' +
   '`ext_wal_acme-ethereum` has no owner, and `ext_wal_alice` needs `sign_as: ["alice"]`.';
 
-/** `custos mcp`: offers the running sandbox as a set of tools. */
+/** Returns the command `custos mcp`, which offers the running sandbox as a set of tools. */
 export function mcpCommand(): Command {
   return addSandboxAddressOptions(
     new Command('mcp').description('offer the running sandbox as tools of the Model Context Protocol'),

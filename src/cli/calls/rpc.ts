@@ -17,7 +17,7 @@ interface RpcAnswer {
   readonly error?: { readonly code: number; readonly message: string; readonly data?: unknown };
 }
 
-/** `custos rpc`: calls the JSON-RPC of a simulated EVM or Solana chain. */
+/** Returns the command `custos rpc`, which calls the JSON-RPC of a simulated EVM or Solana chain. */
 export function rpcCommand(): Command {
   return addSandboxClientOptions(
     new Command('rpc')

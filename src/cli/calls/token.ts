@@ -23,7 +23,7 @@ Examples:
   $ custos token alice --json
         all tokens of the session`;
 
-/** `custos token`: signs in as a user, and prints a token. */
+/** Returns the command `custos token`, which signs in as a user, and prints a token. */
 export function tokenCommand(): Command {
   return addSandboxClientOptions(
     new Command('token')

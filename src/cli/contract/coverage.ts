@@ -43,7 +43,7 @@ requests, responses, events, acknowledged, outcomes. A sandbox keeps its latest
 Exit codes: 0 sufficient, 1 not sufficient, 2 invalid usage, 3 nothing could be
 measured.`;
 
-/** `custos coverage`: shows which parts of the contract recorded requests have covered. */
+/** Returns the command `custos coverage`, which shows which parts of the contract recorded requests have covered. */
 export function coverageCommand(): Command {
   return addSandboxClientOptions(
     new Command('coverage')
@@ -80,7 +80,11 @@ export function coverageCommand(): Command {
     });
 }
 
-/** @throws ConfigError, or UnmeasurableError for all other failures. */
+/**
+ * Reads the recorded requests that the flags select.
+ *
+ * @throws ConfigError for wrong options; UnmeasurableError if the requests cannot be read.
+ */
 async function record(flags: CoverageFlags): Promise<Recorded> {
   const { readArchive } = await import('../../tools/coverage/archive.ts');
   if (flags.har !== undefined) {
@@ -100,7 +104,7 @@ async function record(flags: CoverageFlags): Promise<Recorded> {
 
 const MAX_ATTACHMENT_BYTES = 64 * 1024 * 1024;
 
-/** Reads an archive, including the bodies in files next to it, and reports unreadable files. */
+/** Reads an archive, including the bodies in files next to it. Reports bodies that are missing. */
 function readHar(
   file: string,
   readArchive: typeof import('../../tools/coverage/archive.ts').readArchive,
@@ -122,8 +126,8 @@ function readHar(
 }
 
 /**
- * Returns undefined for a file that cannot be read, is too large, or is not in the folder of the archive. Other
- * people may have written the archive.
+ * Reads a file that an archive refers to. Returns undefined if it cannot be read, is too large, or is outside the
+ * archive's folder. The archive may come from someone else.
  */
 function readBeside(archive: string, name: string): string | undefined {
   try {
@@ -151,7 +155,7 @@ function readText(file: string): string {
   }
 }
 
-/** Returns the list of gaps after the update, if there is one. */
+/** Returns the list of accepted gaps, or undefined without `--baseline`. With `--update-baseline`, writes it first. */
 async function readBaseline(
   { baseline: file, updateBaseline }: CoverageFlags,
   measured: Measured,

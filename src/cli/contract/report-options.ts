@@ -34,7 +34,7 @@ export function readReportTargets<Format extends string>(
   return targets;
 }
 
-/** Writes each report. `render` returns the text in a format. */
+/** Writes each report. `render` returns a report's text in a format. */
 export function writeReports<Format extends string>(
   targets: readonly ReportTarget<Format>[],
   render: (format: Format) => string,

@@ -38,7 +38,9 @@ proxy; the target must know that URL (\`--public-url\`, CUSTOS_PUBLIC_URLS).
 Exit codes: 0 the contract was kept, 1 it was not, 2 invalid usage,
 3 no request was judged.`;
 
-/** `custos verify`: runs a proxy that compares the messages of any server with the contract. */
+/**
+ * Returns the command `custos verify`, which runs a proxy that compares the messages of any server with the contract.
+ */
 export function verifyCommand(): Command {
   return new Command('verify')
     .description(
@@ -110,7 +112,7 @@ function readOptions(flags: VerifyFlags): Omit<VerifyOptions, 'document'> {
   };
 }
 
-/** Returns the file with the certificate authority of a sandbox that runs on this machine. */
+/** Returns the certificate file of the sandbox that runs on this machine under the URL's origin, if there is one. */
 function authorityOf(url: URL | undefined): string | undefined {
   return listRunningSandboxes().find(({ base_url: running }) => running === url?.origin)?.ca_file;
 }

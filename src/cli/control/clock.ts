@@ -21,7 +21,7 @@ const unitsMs: Readonly<Record<string, number>> = {
 };
 
 /**
- * Parses a duration to milliseconds. A number without a unit is in seconds.
+ * Parses a duration into milliseconds. A number without a unit means seconds.
  *
  * @throws ConfigError
  */
@@ -44,7 +44,7 @@ Examples:
   $ custos clock set now
   $ custos clock resume`;
 
-/** `custos clock …`: controls the clock of a running sandbox. */
+/** Returns the command `custos clock …`, which controls the clock of a running sandbox. */
 export function clockCommand(): Command {
   const clock = new Command('clock')
     .description('show, freeze, set or advance the clock of a running sandbox')
@@ -111,7 +111,7 @@ function nextCommand(): Command {
       nowMs = (await readClock(client)).now_ms;
       return listUpcoming(client);
     };
-    // Distances are by the clock of the sandbox.
+    // Relative times are relative to the clock of the sandbox.
     const columns = (screen: Screen): Column<SandboxUpcomingEntry>[] => [
       {
         title: 'due',

@@ -43,7 +43,7 @@ Effects on deliveries to webhook endpoints, by --event, --app and --wallet:
   webhook_reorder  deliver later (--delay), after later events of the resource
 ${examples}`;
 
-/** `custos faults …`: makes a running sandbox fail on purpose. */
+/** Returns the command `custos faults …`, which makes a running sandbox fail on purpose. */
 export function faultsCommand(): Command {
   const faults = new Command('faults')
     .description('make requests, transactions and webhooks of a running sandbox fail on purpose')
@@ -129,7 +129,7 @@ function clearCommand(): Command {
 }
 
 /**
- * Reads a rule. The sandbox checks names, and which options the effect uses.
+ * Reads a rule from the flags. The sandbox checks the names and which options the effect uses.
  *
  * @throws ConfigError
  */

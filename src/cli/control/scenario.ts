@@ -31,7 +31,7 @@ sandbox; the extension x-sign-as lists the seeded users who sign a step. Exit
 code: 0 if all steps succeeded, 1 if one failed, 2 if the file cannot be run.
 `;
 
-/** `custos scenario …`: runs failure scenarios in a running sandbox. */
+/** Returns the command `custos scenario …`, which runs failure scenarios in a running sandbox. */
 export function scenarioCommand(): Command {
   const scenario = new Command('scenario')
     .description('set up an unhappy path in a running sandbox')

@@ -21,7 +21,7 @@ interface FileFlags extends SandboxClientFlags {
   file?: string;
 }
 
-/** `custos snapshot …`: saves and loads the whole state of a running sandbox under a name. */
+/** Returns the command `custos snapshot …`, which saves and loads the whole state of a running sandbox under a name. */
 export function snapshotCommand(): Command {
   const snapshot = new Command('snapshot')
     .description('save and load the whole state of a running sandbox')

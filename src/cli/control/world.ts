@@ -6,7 +6,7 @@ import {
   withSandbox,
 } from '../sandbox-options.ts';
 
-/** `custos reset`: returns a sandbox to the state after its start. */
+/** Returns the command `custos reset`, which returns a sandbox to the state after its start. */
 export function resetCommand(): Command {
   return addSandboxClientOptions(
     new Command('reset').description('return a running sandbox to the state after its start'),
@@ -33,7 +33,7 @@ Examples:
   $ custos faucet 0x742d35Cc6634C0532925a3b844Bc9e7595f0bEb0 0.5 \\
       --chain ethereum`;
 
-/** `custos faucet`: funds an address on a simulated chain. */
+/** Returns the command `custos faucet`, which funds an address on a simulated chain. */
 export function faucetCommand(): Command {
   return addSandboxClientOptions(
     new Command('faucet')
@@ -63,7 +63,7 @@ export function faucetCommand(): Command {
     );
 }
 
-/** Converts base units to units, without trailing zeros. */
+/** Converts base units to whole units, without trailing zeros. */
 function unitsText(raw: bigint, decimals: number): string {
   const digits = String(raw).padStart(decimals + 1, '0');
   const [whole, part] = [digits.slice(0, digits.length - decimals), digits.slice(digits.length - decimals)];
@@ -74,7 +74,7 @@ interface MineFlags extends SandboxClientFlags {
   chain?: string;
 }
 
-/** `custos mine`: mines blocks on simulated chains. */
+/** Returns the command `custos mine`, which mines blocks on simulated chains. */
 export function mineCommand(): Command {
   return addSandboxClientOptions(
     new Command('mine')

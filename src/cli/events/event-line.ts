@@ -21,7 +21,7 @@ export function isAccepted({ status = 0 }: Forwarded): boolean {
   return status >= 200 && status < 300;
 }
 
-/** Formats the result of a forwarded delivery. */
+/** Formats the result of forwarding an event to an endpoint. */
 export function forwardLine(forwarded: Forwarded): string {
   const { status, error, durationMs } = forwarded;
   const { paint } = screenOf();

@@ -52,7 +52,7 @@ Examples:
   $ custos listen --forward-to http://127.0.0.1:3000/hook \\
       --secret @webhook-secret.txt`;
 
-/** `custos listen`: prints and forwards the events of a running sandbox as they occur. */
+/** Returns the command `custos listen`, which prints and forwards the events of a running sandbox as they occur. */
 export function listenCommand(): Command {
   return addSandboxClientOptions(
     new Command('listen')

@@ -27,7 +27,7 @@ Examples:
       --set block.number=23000000
   $ custos trigger transaction.failed --set reference_id:=null`;
 
-/** `custos trigger`: emits an event without making the change that it reports. */
+/** Returns the command `custos trigger`, which emits an event without making the change that it reports. */
 export function triggerCommand(): Command {
   return addSandboxClientOptions(
     new Command('trigger')
@@ -61,7 +61,7 @@ function valuesOf(assignments: readonly string[] = []): {
     if (path === undefined) {
       throw invalidOption(`--set: expected path=value or path:=json, got \`${assignment}\``);
     }
-    // If a path is assigned twice, the last assignment counts, in either notation.
+    // If a path is assigned twice, the later assignment replaces the earlier one, in either notation.
     set.delete(path);
     texts.delete(path);
     if (mark === '=') texts.set(path, value);

@@ -4,8 +4,8 @@ import { packageVersion } from '../../config/package-root.ts';
 import { announceSandbox } from '../../tools/client/running-sandboxes.ts';
 
 /**
- * Announces a sandbox to the other commands of this user. Returns a function that withdraws the announcement. If the
- * announcement cannot be written, the commands need --url.
+ * Writes a file by which this user's other commands find the sandbox. Returns a function that removes it. If the file
+ * cannot be written, the commands need --url.
  */
 export function announce(
   { baseUrl, caFile, appId, appSecret, controlToken, rpcUrl }: RunningSandbox,

@@ -8,7 +8,10 @@ Examples:
   $ custos completion fish > ~/.config/fish/completions/custos.fish
   $ custos completion powershell >> $PROFILE`;
 
-/** `custos completion`: prints a shell script that calls `custos complete` whenever the tab key is pressed. */
+/**
+ * Returns the command `custos completion`, which prints a shell script that calls `custos complete` whenever the tab
+ * key is pressed.
+ */
 export function completionCommand(): Command {
   const shells = ['bash', 'zsh', 'fish', 'powershell'];
   return new Command('completion')
@@ -21,7 +24,7 @@ export function completionCommand(): Command {
     });
 }
 
-/** `custos complete -- <words>`: prints the possible completions of the last word. */
+/** Returns the command `custos complete -- <words>`, which prints the possible completions of the last word. */
 export function completeCommand(program: () => Command): Command {
   return new Command('complete').argument('[words...]').action(async (words: string[]) => {
     const [{ RootCommand }, { listOperations }] = await Promise.all([

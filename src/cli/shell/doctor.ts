@@ -25,7 +25,10 @@ Examples:
 
 const marks: Readonly<Record<Finding['state'], string>> = { ok: 'ok', warning: 'warning', fault: 'FAULT' };
 
-/** `custos doctor`: checks whether a sandbox, or with `--serve` the production server, can run on this machine. */
+/**
+ * Returns the command `custos doctor`, which checks whether a sandbox, or with `--serve` the production server, can
+ * run on this machine.
+ */
 export function doctorCommand(): Command {
   return new Command('doctor')
     .description('check this machine and the sandboxes on it, with advice')

@@ -22,7 +22,7 @@ const printers: Readonly<Record<Format, (variables: Readonly<Record<string, stri
   github: (variables) => lines(variables, (name, value) => `${name}=${value}`),
 };
 
-/** `custos env`: prints the variables with which programs reach the running sandbox. */
+/** Returns the command `custos env`, which prints the variables with which programs reach the running sandbox. */
 export function envCommand(): Command {
   return addSandboxAddressOptions(
     new Command('env')
@@ -37,7 +37,7 @@ export function envCommand(): Command {
     .action((flags: SandboxClientFlags & { format: Format }) =>
       withSandbox(flags, async (client) => {
         const { clientEnvironment } = await import('../../tools/client/sandbox-address.ts');
-        // Fails when no sandbox runs at the URL.
+        // Throws if no sandbox runs at the URL.
         await client.call('GET', '/clock');
         console.log(printers[flags.format](clientEnvironment(client.place())));
       }),

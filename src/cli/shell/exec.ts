@@ -18,7 +18,7 @@ Examples:
   $ custos exec -- sh -c 'curl \\
       --cacert "$CUSTOS_CA_FILE" "$CUSTOS_BASE_URL/openapi.json"'`;
 
-/** `custos exec`: runs a command with a sandbox of its own. */
+/** Returns the command `custos exec`, which runs a command with a sandbox of its own. */
 export function execCommand(): Command {
   const command = new Command('exec')
     .description('start a sandbox, run a command with it, and stop it')
@@ -49,7 +49,7 @@ export function execCommand(): Command {
 
 const forwarded = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
-/** Runs a command without a shell until it ends. Returns the exit code that a shell would return. */
+/** Runs a command without a shell and waits until it ends. Returns the exit code that a shell would return. */
 async function runProgram(
   command: string,
   args: readonly string[],
@@ -75,7 +75,11 @@ async function runProgram(
   }
 }
 
-/** NOTE: SIGINT is not forwarded from a terminal, because Ctrl-C already sends it to the command as well. */
+/**
+ * Forwards signals to the command. Returns a function that stops forwarding.
+ *
+ * NOTE: SIGINT is not forwarded from a terminal, because Ctrl-C already reaches the command too.
+ */
 function forwardSignals(child: ChildProcess): () => void {
   const handlers = forwarded.map((signal) => {
     const handler = (): void => {

@@ -2,7 +2,7 @@ import { Argument, Command } from 'commander';
 import { hasDesktop } from '../../config/client.ts';
 import { addSandboxAddressOptions, type SandboxClientFlags, withSandbox } from '../sandbox-options.ts';
 
-/** Pages of the inspector, by the first segment of their addresses. */
+/** The pages of the inspector, by the first segment of their addresses. */
 export const inspectorPages: readonly string[] = [
   'home',
   'requests',
@@ -38,7 +38,7 @@ Examples:
   $ custos open docs --print
   $ custos open clock`;
 
-/** `custos open`: opens the pages of the running sandbox in a browser. */
+/** Returns the command `custos open`, which opens the pages of the running sandbox in a browser. */
 export function openCommand(): Command {
   return addSandboxAddressOptions(
     new Command('open')
@@ -57,7 +57,7 @@ export function openCommand(): Command {
     );
 }
 
-/** Opens a URL without a shell, which could interpret characters in it. */
+/** Opens a URL without a shell, because a shell could interpret characters in it. */
 async function openInBrowser(url: string): Promise<void> {
   // Imported on demand, because every command loads this file.
   const { spawn } = await import('node:child_process');

@@ -1,7 +1,7 @@
 import type { RunningSandboxFile } from '../../tools/client/running-sandboxes.ts';
 import { type Column, type Screen, screenOf, table, timeOn } from './terminal.ts';
 
-/** A running sandbox, as `custos` alone shows it. */
+/** A running sandbox, in the form in which `custos` without a command shows it. */
 interface Shown extends RunningSandboxFile {
   readonly isHere: boolean;
 }
@@ -38,8 +38,8 @@ const next: readonly (readonly [string, string])[] = [
 ];
 
 /**
- * Returns what `custos` without a command prints: the running sandboxes and useful commands. The sandbox of the
- * current folder comes first.
+ * Returns the output of `custos` without a command: the running sandboxes and useful commands. The sandbox that was
+ * started in the current folder comes first.
  */
 export async function overview(screen: Screen = screenOf()): Promise<string> {
   const { isStartedHere, listRunningSandboxes } = await import('../../tools/client/running-sandboxes.ts');

@@ -2,17 +2,17 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { stripVTControlCharacters, styleText } from 'node:util';
 import { systemClock } from '../../adapters/runtime.ts';
 
-// The look of the command line: colors, relative times, tables, lists that are watched, and progress.
+// Formats the output of commands: colors, relative times, tables, lists that are watched, and progress.
 //
 // CHOICE: on a terminal, tables have a header, relative times and colors. In a pipe they have neither, and times are
 // exact, so that scripts can read the lines. `NO_COLOR` and `FORCE_COLOR` are respected.
 
 export type Color = 'bold' | 'cyan' | 'dim' | 'green' | 'red' | 'yellow';
 
-/** The place where a command prints. */
+/** The output of a command: a terminal or a pipe. */
 export interface Screen {
   readonly isTerminal: boolean;
-  /** The number of columns. Infinite in a pipe. */
+  /** The number of columns; infinite in a pipe. */
   readonly width: number;
   readonly nowMs: number;
   paint(color: Color, text: string): string;
@@ -37,7 +37,7 @@ const spans: readonly (readonly [string, number])[] = [
   ['s', 1000],
 ];
 
-/** Returns the distance of a time from now, such as `3 min ago` or `in 2 h`. */
+/** Describes a time relative to now, such as `3 min ago` or `in 2 h`. */
 export function relativeTime(atMs: number, nowMs: number): string {
   const distance = Math.abs(atMs - nowMs);
   const [unit, length] = spans.find(([, ms]) => distance >= ms) ?? ['s', 1000];
@@ -46,7 +46,7 @@ export function relativeTime(atMs: number, nowMs: number): string {
   return atMs < nowMs ? `${amount} ${unit} ago` : `in ${amount} ${unit}`;
 }
 
-/** Returns a time for people on a terminal, and the exact time in a pipe. */
+/** Formats a time: relative to now on a terminal, exact in a pipe. */
 export function timeOn(screen: Screen, atMs: number, nowMs = screen.nowMs): string {
   return screen.isTerminal ? relativeTime(atMs, nowMs) : new Date(atMs).toISOString();
 }
@@ -70,8 +70,8 @@ const GAP = '  ';
 const MIN_WIDTH = 8;
 
 /**
- * Returns a table that fits the width of the screen: first, texts that can be cut are cut; then the last columns of each
- * row move to a second line. Columns without any text are left out.
+ * Formats a table that fits the width of the screen. Texts that may be cut are cut first. If that is not enough, the
+ * last columns of each row move to a second line. Columns without any text are omitted.
  */
 export function table<Row>(all: readonly Column<Row>[], rows: readonly Row[], screen: Screen): string {
   const columns = all.filter(({ text }) => rows.some((row) => text(row) !== ''));
@@ -115,7 +115,10 @@ export function table<Row>(all: readonly Column<Row>[], rows: readonly Row[], sc
   return [...(screen.isTerminal ? [header] : []), ...lines].join('\n');
 }
 
-/** Names come from users: their control characters would change what the terminal shows. */
+/**
+ * Replaces control characters in a text. Users choose names, and control characters in them would change what the
+ * terminal shows.
+ */
 export function printable(text: string): string {
   return stripVTControlCharacters(text).replace(/\p{Cc}/gu, ' ');
 }
@@ -123,7 +126,7 @@ export function printable(text: string): string {
 const WIDE =
   /[\p{Emoji_Presentation}\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]/u;
 
-/** Returns the number of columns that a text takes. */
+/** Returns the number of columns that a text takes on the screen. */
 function widthOf(text: string): number {
   return segmentsOf(text).reduce((sum, segment) => sum + (WIDE.test(segment) ? 2 : 1), 0);
 }
@@ -151,7 +154,7 @@ export interface ListFlags {
   watch?: boolean;
 }
 
-/** How a command prints a list: its columns, and a sentence on standard error if the list is empty. */
+/** Describes how a command prints a list: its columns, and a sentence for standard error if the list is empty. */
 export interface List<Row> {
   readonly columns: readonly Column<Row>[] | ((screen: Screen) => readonly Column<Row>[]);
   readonly empty?: string;
@@ -160,8 +163,8 @@ export interface List<Row> {
 const WATCH_MS = 1000;
 
 /**
- * Prints a list as a table, or with `json` one object per line. With `watch`, prints it again when it has changed, until
- * `signal` is aborted; a terminal shows only the latest.
+ * Prints a list as a table, or with `json` one object per line. With `watch`, prints it again whenever it has
+ * changed, until `signal` is aborted. A terminal shows only the latest list.
  */
 export async function printList<Row extends object>(
   read: () => Promise<readonly Row[]>,
@@ -184,12 +187,12 @@ export async function printList<Row extends object>(
       else if (empty !== undefined && before !== state) console.error(`custos: ${empty}`);
     }
     before = state;
-    // An aborted pause ends the list.
+    // Aborting the pause ends the list.
     if (isWatched()) await pause(WATCH_MS, undefined, signal && { signal }).catch(() => undefined);
   } while (isWatched());
 }
 
-/** Runs work that may take long. A terminal shows what is done and for how long, from the first second on. */
+/** Runs work that may take long. After one second, a terminal shows what is being done and for how long. */
 export async function withProgress<T>(text: string, work: () => Promise<T>): Promise<T> {
   const { stderr } = process;
   if (!stderr.isTTY) return work();
@@ -207,8 +210,8 @@ export async function withProgress<T>(text: string, work: () => Promise<T>): Pro
 }
 
 /**
- * Returns an error for people: the cause, and below it what to do, which follows the first semicolon. A pipe gets one
- * line.
+ * Formats an error: the cause, and below it the text after the first semicolon, which says what to do. In a pipe it
+ * stays one line.
  */
 export function faultText(message: string, screen: Screen = screenOf(process.stderr)): string {
   const prefix = screen.paint('red', 'custos:');

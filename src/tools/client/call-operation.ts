@@ -10,7 +10,7 @@ import { nearestName } from '../../sandbox/why/nearest.ts';
 import type { SandboxPlace } from './sandbox-address.ts';
 import type { SentRequest } from './sandbox-client.ts';
 
-/** An operation of the API, or of the control plane of a sandbox. */
+/** An operation of the API, or of a sandbox's control plane. */
 export type CallableOperation = Omit<OperationDescriptor, 'id'> & { readonly id: string };
 
 const MAX_NEAR = 5;
@@ -26,7 +26,11 @@ export function listOperations(): readonly CallableOperation[] {
   return [...callable.values()];
 }
 
-/** @throws ConfigError that names similar operations. */
+/**
+ * Finds an operation by its id.
+ *
+ * @throws ConfigError, which suggests operations with similar names.
+ */
 export function findOperation(id: string): CallableOperation {
   const found = callable.get(id);
   if (found !== undefined) return found;
@@ -38,7 +42,7 @@ export function findOperation(id: string): CallableOperation {
   throw new ConfigError('invalid arguments:', [`no operation is called \`${id}\`; ${advice}`]);
 }
 
-/** Returns similar names: first misspellings of the text, then names that contain it. */
+/** Returns similar names: first those that a misspelling may mean, then those that contain the text. */
 function similarOperations(text: string): string[] {
   const ids = [...callable.keys()];
   const nearest = nearestName(text, ids);
@@ -46,17 +50,17 @@ function similarOperations(text: string): string[] {
   return [...new Set([...(nearest === undefined ? [] : [nearest]), ...containing])].slice(0, MAX_NEAR);
 }
 
-/** Returns the names in braces, in order. */
+/** Returns the names of the path parameters, in order. */
 export function pathParametersOf({ path }: Pick<CallableOperation, 'path'>): string[] {
   return [...path.matchAll(/\{([^{}]+)\}/g)].map(([, name = '']) => name);
 }
 
-/** The parts of a call without its headers. */
+/** The input of a call, without its headers. */
 export interface CallInput {
   readonly path: Readonly<Record<string, string>>;
-  /** The query parameters, whose names may repeat. */
+  /** A query parameter may occur several times. */
   readonly query: readonly (readonly [name: string, value: string])[];
-  /** The body. Undefined when none is sent. */
+  /** Undefined if no body is sent. */
   readonly body: unknown;
 }
 
@@ -67,9 +71,9 @@ interface Assignment {
 
 /**
  * Reads the arguments of a call: values of path parameters in the order of the path, and assignments `name=text` or
- * `name:=json`. An assignment sets the path parameter with its name, if that has no value yet. Otherwise it sets a
- * field of the body, where names joined by dots lead to nested fields. If the operation has no body, it sets a query
- * parameter.
+ * `name:=json`. An assignment first looks for a path parameter of its name that has no value yet. If there is none,
+ * it sets a field of the body, where dots in the name lead to nested fields. If the operation has no body, it sets a
+ * query parameter.
  *
  * @throws ConfigError
  */
@@ -124,10 +128,7 @@ function withField(body: unknown, { name, value }: Assignment): unknown {
   }
 }
 
-/**
- * Converts a value to query parameters. A list becomes one pair for each element, which is the format that the server
- * reads.
- */
+/** Converts a value to query parameters. A list becomes one pair per element, as the server expects. */
 function queryPairs({ name, value }: Assignment): [string, string][] {
   const items: readonly unknown[] = Array.isArray(value) ? value : [value];
   return items.map((item) => [name, typeof item === 'string' ? item : JSON.stringify(item)]);
@@ -160,7 +161,11 @@ const seededKeys: Readonly<Record<string, AuthorizationKey>> = {
 
 const seededSigners = Object.keys(seededKeys);
 
-/** @throws ConfigError */
+/**
+ * Returns the key of a seeded user.
+ *
+ * @throws ConfigError for any other name.
+ */
 export function seededKey(name: string): KeyObject {
   const key = Object.hasOwn(seededKeys, name) ? seededKeys[name] : undefined;
   if (key !== undefined) return fromPkcs8(key.privateKey);
@@ -170,7 +175,8 @@ export function seededKey(name: string): KeyObject {
 }
 
 /**
- * Reads a P-256 private key: PEM, or base64 PKCS #8 with or without the prefix `wallet-auth:` of published clients.
+ * Reads a P-256 private key from a file: PEM, or base64 PKCS #8 with or without the prefix `wallet-auth:` of
+ * published clients.
  *
  * @throws ConfigError, whose message does not contain the key.
  */
@@ -191,7 +197,7 @@ export function keyFromFile(file: string): KeyObject {
   throw invalidKey(`--key: expected a P-256 private key as PEM or base64 PKCS #8 in \`${file}\``);
 }
 
-/** Makes an authorization signature: base64 of the DER of ECDSA over SHA-256. */
+/** Signs a payload for the authorization header: base64 of the DER of ECDSA over SHA-256. */
 function signPayload(key: KeyObject, payload: string): string {
   return sign('sha256', Buffer.from(payload, 'utf8'), key).toString('base64');
 }
@@ -204,13 +210,13 @@ function invalidKey(fault: string): ConfigError {
   return new ConfigError('invalid option:', [fault]);
 }
 
-/** The authorization and the other headers of a call. */
+/** The credentials and the other headers of a call. */
 export interface CallHeaders {
   readonly signers?: readonly KeyObject[];
   /** A user's access token, which replaces the app secret. */
   readonly userToken?: string | undefined;
   readonly idempotencyKey?: string | undefined;
-  /** The expiry in Unix ms. */
+  /** Unix ms. */
   readonly expiryMs?: number | undefined;
   readonly others?: Readonly<Record<string, string>>;
 }
@@ -260,7 +266,11 @@ function isOfControlPlane({ path }: CallableOperation): boolean {
   return path.startsWith('/_sandbox/');
 }
 
-/** @throws ConfigError for credentials, signatures or headers that the operation does not accept. */
+/**
+ * Requires that the operation accepts these headers.
+ *
+ * @throws ConfigError for credentials, signatures or headers that it does not accept.
+ */
 export function requireAccepted(operation: CallableOperation, headers: CallHeaders): void {
   const faults = [
     (headers.signers ?? []).length > 0 && !operation.signed && 'authorization signatures',

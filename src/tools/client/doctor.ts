@@ -12,7 +12,7 @@ import { openSandboxClient } from './sandbox-client.ts';
 
 const OLDEST_NODE = 24;
 
-/** The limit of free space. A sandbox with many users writes some tens of megabytes. */
+/** Less free space than this is reported. A sandbox with many users writes some tens of megabytes. */
 const LOW_SPACE_BYTES = 200 * 1024 * 1024;
 
 export function checkNode(version: string): Finding {
@@ -61,7 +61,7 @@ export function checkCertificate(data: string | undefined): Finding {
   }
 }
 
-/** Checks that a sandbox can write to its data folder, and the free space there. */
+/** Checks whether a sandbox can write to its data folder, and how much space is free there. */
 export function checkFolder(data: string): Finding {
   const folder = resolve(data);
   const existing = nearestExisting(folder);
@@ -87,7 +87,7 @@ function nearestExisting(folder: string): string {
   return existsSync(folder) || dirname(folder) === folder ? folder : nearestExisting(dirname(folder));
 }
 
-/** Checks for proxies, which cannot reach a sandbox on this machine. */
+/** Checks whether a proxy is configured for addresses on this machine. A proxy cannot reach a sandbox here. */
 export function checkProxy(): Finding {
   const [first] = proxyVariables('127.0.0.1');
   if (first === undefined) return ok('proxy', 'none for 127.0.0.1');
@@ -100,7 +100,7 @@ export function checkProxy(): Finding {
 
 const TIMEOUT_MS = 3_000;
 
-/** Checks for each running sandbox whether it responds, its version, and whether its clock is frozen. */
+/** Checks each running sandbox: whether it responds, its version, and whether its clock is frozen. */
 export async function checkSandboxes(
   running: readonly RunningSandboxFile[],
   version: string,

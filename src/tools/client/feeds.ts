@@ -9,9 +9,9 @@ import type {
 import { SandboxUnavailableError } from './sandbox-address.ts';
 import type { SandboxClient } from './sandbox-client.ts';
 
-/** The callbacks of a reader that follows a log of a sandbox. */
+/** Callbacks for a function that follows a log of a sandbox. */
 export interface FeedObserver {
-  /** Called once the starting position is fixed. From then on, no entry is missed. */
+  /** Called once the starting position is fixed. No later entry is missed. */
   onStart(): void;
   /** Called when the sandbox can no longer be reached. */
   onDisconnect(error: SandboxUnavailableError): void;
@@ -34,8 +34,8 @@ const WAIT_MS = 25_000;
 const RETRY_MS = 500;
 
 /**
- * Yields the entries of a log after a position, in order, until `signal` is aborted. Reconnects when the sandbox
- * becomes unavailable. Throws when it is unavailable at the start.
+ * Yields the entries of a log after a position, in order, until `signal` is aborted. Reconnects if the sandbox
+ * becomes unavailable. Throws if it is unavailable at the start.
  */
 async function* followPages<Entry>(
   fetchPage: FetchPage<Entry>,
@@ -81,12 +81,12 @@ async function* listPages<Entry>(fetchPage: FetchPage<Entry>, after: string): As
 
 export type { SandboxEvent };
 
-/** The criteria for events of a sandbox. */
+/** Criteria that select events of a sandbox. */
 export interface EventQuery {
-  /** Types and patterns of types. By default, all types. */
+  /** Types and patterns of types; all types by default. */
   readonly types?: readonly string[] | undefined;
   readonly appId?: string | undefined;
-  /** Conditions `path=value`. An event must satisfy all of them. */
+  /** Conditions `path=value`, all of which an event must satisfy. */
   readonly where?: readonly string[] | undefined;
 }
 
@@ -125,7 +125,7 @@ export function listFeed(
   return listPages((position) => fetchEvents(client, { ...query, after: position }), after);
 }
 
-/** Waits for the first event after a position of the log. Returns undefined after `timeoutMs`. */
+/** Waits for the first event after a position of the log. Returns undefined if none occurs within `timeoutMs`. */
 export async function awaitEvent(
   client: SandboxClient,
   { after, ...query }: EventQuery & { readonly after: string },
@@ -149,9 +149,9 @@ export async function awaitEvent(
 
 export type { RecordedExchange, RecordedRequest };
 
-/** The criteria for requests of a sandbox. */
+/** Criteria that select requests to a sandbox. */
 export interface RequestQuery {
-  /** Operation ids. By default, all operations. */
+  /** Operation ids; all operations by default. */
   readonly operations?: readonly string[] | undefined;
   /** A status such as `404`, or a class such as `4xx`. */
   readonly status?: string | undefined;

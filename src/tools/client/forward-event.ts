@@ -12,13 +12,13 @@ import {
 } from '../../engine/crypto/webhook-signature.ts';
 import type { SandboxEvent } from './feeds.ts';
 
-/** The headers and body of a webhook delivery. */
+/** A webhook delivery: its headers and its body. */
 export interface SignedEvent {
   readonly headers: WebhookHeaders;
   readonly bodyText: string;
 }
 
-/** The result of a delivery: a status, or the reason why there is none. */
+/** The result of a delivery: a status, or the reason why there was no response. */
 export interface Forwarded {
   readonly status?: number;
   readonly error?: string;
@@ -83,9 +83,8 @@ function reasonOf(error: NodeJS.ErrnoException, stopped: AbortSignal, limit: Abo
 }
 
 /**
- * Returns the secret with which `custos listen` signs. It is the same at every start, so that endpoints need to be
- * configured only once. It is stored in the sandbox's data folder if one is given, otherwise in a folder of this
- * user.
+ * Returns the secret with which `custos listen` signs. It stays the same, so that endpoints need to be configured
+ * only once. It is stored in the sandbox's data folder if there is one, else in a folder of this user.
  */
 export function listenSecret(data: string | undefined): string {
   const file = join(data ?? temporaryCertificateFolder(), 'listen-secret.txt');
@@ -96,12 +95,12 @@ export function listenSecret(data: string | undefined): string {
     writeFileSync(file, `${created}\n`, { mode: 0o600, flag: 'wx' });
     return created;
   } catch {
-    // Another process has written the file in the meantime, or the folder is read-only.
+    // Another process has written the file meanwhile, or the folder is read-only.
     return readSecret(file) ?? created;
   }
 }
 
-/** Returns undefined if there is none. */
+/** Returns undefined if there is no secret in the file. */
 function readSecret(file: string): string | undefined {
   try {
     const secret = readFileSync(file, 'utf8').trim();

@@ -7,7 +7,7 @@ import type { Replay, ReplayInput } from '../../domain/requests/policy-analysis/
 
 export type { PolicyLint, Replay };
 
-/** The server that receives the request. */
+/** The server that evaluates the requests. */
 export type ReplayTarget =
   /** The ready file of a running sandbox. */
   | { readonly kind: 'ready_file'; readonly file: string }
@@ -24,13 +24,13 @@ export type ReplayTarget =
 /**
  * Evaluates the recorded requests of a wallet under a draft policy.
  *
- * @throws StartError when the server cannot be reached or refuses the request.
+ * @throws StartError if the server cannot be reached or rejects the request.
  */
 export async function replayPolicies(target: ReplayTarget, input: ReplayInput): Promise<Replay> {
   return (await requestAnalysis(target, 'replay', input)) as Replay;
 }
 
-/** Finds requests that pass a policy because they use another method. Throws what `replayPolicies` throws. */
+/** Finds requests that a policy allows only because they use another method. Throws what `replayPolicies` throws. */
 export async function lintPolicyAt(target: ReplayTarget, input: LintInput): Promise<PolicyLint> {
   return (await requestAnalysis(target, 'lint', input)) as PolicyLint;
 }

@@ -3,15 +3,18 @@ import { join, resolve } from 'node:path';
 import { temporaryCertificateFolder } from '../../adapters/certificate.ts';
 import { systemClock } from '../../adapters/runtime.ts';
 
-/** The announcement of a sandbox that runs on this machine. Only its user can read the file. */
+/** The file by which other commands find a sandbox that runs on this machine. Only its user can read it. */
 export interface RunningSandboxFile {
   readonly base_url: string;
   readonly app_id: string;
   readonly app_secret: string;
-  /** The word that clients use for `service` in header names. */
+  /** The word that clients use in header names in place of `service`. */
   readonly prefix: string;
   readonly version: string;
-  /** The token for access to the control plane from other machines, if the sandbox listens for them. */
+  /**
+   * The token for the control plane, which callers on other machines need. Undefined if the sandbox accepts no such
+   * callers.
+   */
   readonly control_token?: string | undefined;
   /** The URL of the JSON-RPC of its simulated chains. */
   readonly rpc_url?: string | undefined;
@@ -19,16 +22,16 @@ export interface RunningSandboxFile {
   /** The absolute path of the data folder. Null for a sandbox in memory. */
   readonly data: string | null;
   readonly pid: number;
-  /** The folder in which it was started, and the time. Undefined in announcements of older versions. */
+  /** The folder and the time in which it was started. Undefined in files of older versions. */
   readonly started_in?: string | undefined;
   readonly started_at_ms?: number | undefined;
-  /** The start time of that process, in the system's format. Undefined if the system does not report it. */
+  /** The start time of that process, in the system's format. Undefined if the system does not tell it. */
   readonly process_started?: string | undefined;
 }
 
 const DEFAULT_PORT = '4010';
 
-/** Announces a sandbox to the commands of this user. Returns a function that withdraws it. */
+/** Writes the file by which other commands of this user find a sandbox. Returns a function that removes it. */
 export function announceSandbox(
   sandbox: Omit<RunningSandboxFile, 'pid' | 'process_started' | 'started_in' | 'started_at_ms'>,
 ): () => void {
@@ -53,9 +56,9 @@ export function announceSandbox(
 }
 
 /**
- * Finds the running sandbox that a command refers to. With a data folder, it is the sandbox with this folder.
- * Otherwise it is the only one that was started in the current folder, the one on the default port, or the only one.
- * Returns undefined if no sandbox runs or if the choice is ambiguous.
+ * Finds the running sandbox that a command means. With a data folder, it is the sandbox with that folder. Without
+ * one, it is the only sandbox that was started in the current folder, else the one on the default port, else the only
+ * one that runs. Returns undefined if no sandbox runs or if the choice is ambiguous.
  */
 export function findRunningSandbox(data: string | undefined): RunningSandboxFile | undefined {
   const running = listRunningSandboxes();
@@ -78,7 +81,7 @@ export function listRunningSandboxes(): RunningSandboxFile[] {
     .filter((found): found is RunningSandboxFile => found !== undefined && isRunning(found));
 }
 
-/** Removes the announcements of sandboxes that were killed. */
+/** Removes the files of sandboxes that were killed. */
 function removeLeftovers(): void {
   for (const file of listFiles()) {
     const found = readAnnouncement(file);
@@ -94,7 +97,7 @@ function portOf({ base_url: url }: Pick<RunningSandboxFile, 'base_url'>): string
   return new URL(url).port;
 }
 
-/** Returns an empty list, too, when the folder belongs to another user. */
+/** Lists the files. Returns an empty list if the folder is missing or belongs to another user. */
 function listFiles(): string[] {
   try {
     const folder = folderOfRunning();
@@ -109,14 +112,14 @@ function readAnnouncement(file: string): RunningSandboxFile | undefined {
   try {
     return JSON.parse(readFileSync(file, 'utf8')) as RunningSandboxFile;
   } catch {
-    // The file was removed in the meantime.
+    // The file was removed meanwhile.
     return undefined;
   }
 }
 
 /**
- * Returns whether the sandbox still runs. A killed sandbox leaves its file behind, and its process id may belong to
- * another process by now.
+ * Returns whether the sandbox still runs. A killed sandbox leaves its file behind, and the system may since have
+ * given its process id to another process.
  */
 function isRunning({ pid, process_started: started }: RunningSandboxFile): boolean {
   try {
@@ -128,13 +131,13 @@ function isRunning({ pid, process_started: started }: RunningSandboxFile): boole
 }
 
 /**
- * Returns the start time in clock ticks since the boot of the machine (proc(5), field 22 of `stat`). Undefined on
- * systems other than Linux.
+ * Returns the start time of a process in clock ticks since boot (proc(5), field 22 of `stat`). Returns undefined on
+ * systems other than Linux, and if there is no such process.
  */
 function startOf(pid: number): string | undefined {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'latin1');
-    // The name of the program, which precedes these fields in parentheses, may contain any character.
+    // The program's name comes before these fields, in parentheses, and may contain any character.
     return text.slice(text.lastIndexOf(')') + 2).split(' ')[19];
   } catch {
     return undefined;

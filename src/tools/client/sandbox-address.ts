@@ -5,7 +5,10 @@ import { clientSettings } from '../../config/settings.ts';
 import { StartError } from '../../config/start-error.ts';
 import { findRunningSandbox, listRunningSandboxes } from './running-sandboxes.ts';
 
-/** How to find a running sandbox. Every part is optional, because sandboxes announce themselves to commands. */
+/**
+ * How to find a running sandbox. Every field is optional, because a running sandbox writes a file by which commands
+ * find it.
+ */
 export interface SandboxAddress {
   readonly url?: string;
   /** The path of the file that `custos sandbox --ready-file` writes. */
@@ -19,28 +22,28 @@ export interface SandboxAddress {
 /** Thrown when no sandbox responds at the address. It may be starting or stopping. */
 export class SandboxUnavailableError extends StartError {}
 
-/** The URL of a sandbox, and the credentials of the app that it was started with. */
+/** The URL of a sandbox, and the credentials of the app with which it was started. */
 export interface SandboxPlace {
   readonly url: string;
   readonly caFile?: string;
   readonly appId: string;
   readonly appSecret: string;
-  /** The word that its clients use for `service` in header names. */
+  /** The word that clients use in header names in place of `service`. */
   readonly prefix: string;
-  /** The token that the control plane requires from callers on other machines. */
+  /** The token for the control plane, which callers on other machines need. */
   readonly controlToken?: string;
-  /** The URL of the JSON-RPC of its simulated chains. The name of a chain follows after a slash. */
+  /** The base URL of the JSON-RPC of its simulated chains. Append a slash and the name of a chain. */
   readonly rpcUrl?: string | undefined;
 }
 
 export const DEFAULT_URL = 'https://127.0.0.1:4010';
 
-/** The values of a sandbox that was started with the default settings. */
+/** The values of a sandbox that was started with default settings. */
 const defaults = { appId: acmeApp.id, appSecret: acmeApp.secret, prefix: 'service' };
 
 /**
- * Finds the sandbox that a command refers to: by the command's options, then by the environment (`custos env`), then
- * by the announcements of running sandboxes.
+ * Finds the sandbox that a command means: by the command's options, then by environment variables (`custos env`),
+ * then by the files of running sandboxes.
  *
  * @throws SandboxUnavailableError, StartError
  */
@@ -63,7 +66,7 @@ export function locateSandbox({ url, readyFile, caFile, data }: SandboxAddress):
   if (running === undefined) return { ...defaults, url: url ?? DEFAULT_URL, ...given };
   return {
     url: url ?? running.base_url,
-    // If both a folder and a URL are given, the folder only contains the certificate.
+    // If both a folder and a URL are given, only the certificate is taken from the folder.
     ...(url !== undefined && data !== undefined ? {} : { caFile: running.ca_file }),
     ...{ appId: running.app_id, appSecret: running.app_secret, prefix: running.prefix },
     ...(running.control_token === undefined ? {} : { controlToken: running.control_token }),
@@ -99,7 +102,8 @@ function readReadyFile(file: string): SandboxPlace {
 
 /**
  * Returns the environment variables that direct programs to a sandbox. `NODE_EXTRA_CA_CERTS` makes Node.js trust its
- * certificate. The variables of other runtimes would replace all other authorities, so they are left to the user.
+ * certificate. The corresponding variables of other runtimes would replace all other authorities, so users have to
+ * set them on purpose.
  */
 export function clientEnvironment(place: SandboxPlace): Record<string, string> {
   const { url, appId, appSecret, caFile, prefix, controlToken, rpcUrl } = place;

@@ -21,16 +21,18 @@ import {
 
 /** Calls the control plane of a running sandbox. */
 export interface SandboxClient {
-  /** The sandbox's URL. Before the first call, the default URL. */
+  /** Returns the sandbox's URL. Before the first call, returns the default URL. */
   readonly url: () => string;
   /**
+   * Calls the control plane.
+   *
    * @throws SandboxUnavailableError
-   * @throws ConfigError when the sandbox returns 400.
+   * @throws ConfigError if the sandbox returns 400.
    * @throws StartError for any other failure.
    */
   call<Body>(method: 'GET' | 'POST' | 'PUT' | 'DELETE', path: string, options?: CallOptions): Promise<Body>;
   /**
-   * Returns the current address of the sandbox.
+   * Returns where the sandbox currently is, with its credentials.
    *
    * @throws SandboxUnavailableError, StartError
    */
@@ -62,15 +64,15 @@ export interface ReceivedResponse {
 interface CallOptions {
   readonly body?: unknown;
   readonly signal?: AbortSignal;
-  /** The time limit of the response. */
+  /** How long to wait for the response. */
   readonly timeoutMs?: number;
 }
 
 const DEFAULT_TIMEOUT_MS = 30_000;
 
 /**
- * Returns the part of an error that names the running sandboxes. With several on other ports, it is not clear which
- * one a command refers to.
+ * Returns the part of an error that names the running sandboxes. If several run on other ports, it is not clear which
+ * one a command means.
  */
 function howToFind(): string {
   const running = listRunningSandboxes().map(({ base_url: url }) => url);
@@ -79,7 +81,7 @@ function howToFind(): string {
     : `select a running one with --url: ${running.slice(0, 10).join(', ')}`;
 }
 
-/** Creates a client. Each call searches for the sandbox again, because a restarted sandbox may have another address. */
+/** Creates a client. Each call finds the sandbox again, because a restarted sandbox may have another address. */
 export function openSandboxClient(address: SandboxAddress): SandboxClient {
   let connected:
     | { url: string; ca: string | undefined; controlToken: string | undefined; agent: HttpAgent }
@@ -125,7 +127,8 @@ export function openSandboxClient(address: SandboxAddress): SandboxClient {
 }
 
 /**
- * Returns the PEM of the authorities to trust: from the file, otherwise from the folder where a sandbox stores them.
+ * Returns the PEM of the authorities to trust: from the file if one is given, else from the folder where a sandbox
+ * stores them.
  */
 function trustedAuthorities({ data }: SandboxAddress, caFile: string | undefined): string {
   if (caFile !== undefined) {
@@ -202,7 +205,7 @@ function readAnswer(origin: string, status: number, text: string): unknown {
   if (status === 200) return body;
   const error = String(body.error);
   if (status === 400) throw new ConfigError('the sandbox refused the request:', [error]);
-  // A server without a control plane requires credentials or does not have the path.
+  // A server that is not a sandbox requires credentials or does not have the path.
   if (status === 401 || (status === 404 && error === 'Not found')) {
     throw new StartError(
       `${origin} responds, but has no control plane for this; is it a \`custos sandbox\`?`,

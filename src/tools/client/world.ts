@@ -34,9 +34,9 @@ export type {
   SetSandboxClockRequest,
 };
 
-// Clients of the operations that change the whole state of a sandbox.
+// Calls the control plane's operations on the whole state of a sandbox.
 
-/** Returns to the state after the start. */
+/** Resets the sandbox to the state after its start. */
 export function resetSandbox(client: SandboxClient): Promise<SandboxReset> {
   return client.call('POST', '/reset');
 }
@@ -50,10 +50,10 @@ export function changeClock(client: SandboxClient, body: SetSandboxClockRequest)
 }
 
 /**
- * Opens a session of a user.
+ * Starts a session of a user.
  *
  * @param user an id, email address, phone number or custom user id.
- * @param appId Default: the app of the sandbox.
+ * @param appId by default, the sandbox's own app.
  */
 export function signIn(
   client: Pick<SandboxClient, 'call'>,
@@ -64,7 +64,7 @@ export function signIn(
   return client.call('POST', `/users/${encodeURIComponent(user)}/session${query}`);
 }
 
-/** Returns the upcoming events, earliest first. */
+/** Returns what becomes due next, earliest first. */
 export async function listUpcoming(client: SandboxClient): Promise<readonly SandboxUpcomingEntry[]> {
   return (await client.call<SandboxUpcoming>('GET', '/clock/upcoming')).data;
 }
@@ -72,7 +72,7 @@ export async function listUpcoming(client: SandboxClient): Promise<readonly Sand
 /**
  * Moves the clock to the next time at which something is due.
  *
- * @throws StartError when nothing is due.
+ * @throws StartError if nothing is due.
  */
 export async function advanceToNext(client: SandboxClient): Promise<SandboxClock> {
   const [next] = await listUpcoming(client);
@@ -87,7 +87,7 @@ export function mineBlocks(
   return client.call('POST', '/blocks', { body });
 }
 
-/** Adds funds to an address, or to the address of a wallet. */
+/** Adds funds to an address, or to a wallet's address. */
 export async function fund(
   client: SandboxClient,
   recipient: string,
@@ -97,7 +97,7 @@ export async function fund(
   return client.call('POST', '/faucet', { body: { ...deposit, address } });
 }
 
-/** Returns whether a text is the id of a wallet. Addresses have other lengths, or contain upper-case letters. */
+/** Returns whether a string is the id of a wallet. Addresses have other lengths, or contain upper-case letters. */
 function isWalletId(text: string): boolean {
   return /^([a-z0-9]{24}|ext_wal_.+)$/.test(text);
 }
@@ -169,7 +169,7 @@ export async function listFaults(client: SandboxClient): Promise<readonly Sandbo
   return (await client.call<SandboxFaults>('GET', '/faults')).data;
 }
 
-/** Removes the rules with these ids, or all rules if no ids are given. Returns how many were removed. */
+/** Removes the rules with these ids, or all rules if no id is given. Returns the number of removed rules. */
 export async function removeFaults(client: SandboxClient, ids: readonly string[]): Promise<number> {
   if (ids.length === 0) return (await client.call<RemovedSandboxFaults>('DELETE', '/faults')).removed;
   for (const id of ids) await client.call<SandboxFault>('DELETE', `/faults/${encodeURIComponent(id)}`);

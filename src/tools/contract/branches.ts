@@ -1,11 +1,11 @@
 import { type ContractDocument, resolveReference, type Schema } from './contract-document.ts';
 
-/** The maximum depth. Deeper values have no schemas that distinguish branches. */
+/** The maximum depth of values that are examined. No schema distinguishes branches below it. */
 const MAX_DEPTH = 64;
 
 type Keywords = Readonly<Record<string, unknown>>;
 
-/** A schema with its references resolved, and the name to which its discriminators are added. */
+/** A schema whose references are resolved, and the prefix for the names of its branches. */
 interface Place {
   readonly keywords: Keywords;
   /** A name such as `PolicyCondition` or `SubmitWalletImportRequest.wallet`. */
@@ -13,8 +13,8 @@ interface Place {
 }
 
 /**
- * Returns every branch that a value of the schema can contain, such as `WalletRpcRequest.method=personal_sign`. The
- * name of a branch starts with the name of its schema, wherever the branch is in the value.
+ * Lists every branch that a value of the schema can contain, such as `WalletRpcRequest.method=personal_sign`. The
+ * name of a branch starts with the name of its schema, wherever in the value the branch is.
  */
 export function branchesOf(document: ContractDocument, schema: Schema, name: string): string[] {
   const found = new Set<string>();
@@ -30,7 +30,7 @@ export function branchesOf(document: ContractDocument, schema: Schema, name: str
   return [...found];
 }
 
-/** Returns the branches that a value uses, under the names that `branchesOf` gives them. */
+/** Lists the branches that a value uses, under the names that `branchesOf` gives them. */
 export function branchesIn(
   document: ContractDocument,
   schema: Schema,
@@ -96,7 +96,7 @@ function partsOf({ keywords, name }: Place): [schema: unknown, name: string][] {
   ];
 }
 
-/** Returns whether a value can belong to a branch: it has every constant and the required properties of the branch. */
+/** Returns whether a value can belong to a branch: it must have the branch's constants and required properties. */
 function fits(document: ContractDocument, branch: unknown, value: object): boolean {
   const keywords = resolveReference(document, branch) as Keywords | undefined;
   if (typeof keywords !== 'object' || keywords === null) return false;

@@ -5,7 +5,7 @@ export interface ContractDocument {
   readonly components?: Readonly<Record<string, unknown>>;
 }
 
-/** The operations by method in lower case. Other members, such as shared parameters, are not operations. */
+/** Operations by method in lower case. Other members of a path, such as shared parameters, are not operations. */
 type PathItem = Readonly<Record<string, ContractOperation>>;
 
 interface ContractOperation {
@@ -41,13 +41,13 @@ export function operationsOf(
   );
 }
 
-/** Returns the schema of a JSON body. Undefined if there is none. */
+/** Returns the schema of a JSON body, or undefined if there is none. */
 export function jsonSchemaOf(document: ContractDocument, message: unknown): Schema | undefined {
   const { content } = (resolveReference(document, message) ?? {}) as ContractResponse;
   return content?.[JSON_TYPE]?.schema;
 }
 
-/** Returns a node after any chain of references within the document. */
+/** Follows references within the document and returns the node at their end. */
 export function resolveReference(document: ContractDocument, node: unknown): unknown {
   let current = node;
   // The limit protects against cyclic `$ref`s.
@@ -68,14 +68,14 @@ export interface Combination {
   /** A name such as `createWallet 400 invalid_data`, `createWallet 200` or `event wallet.created`. */
   readonly name: string;
   /**
-   * The name under which it is observed. Some error codes are not sent, and each of them is the only code of its
-   * status.
+   * The name under which it is counted. Some error codes are never sent. Each of them is the only code of its status,
+   * so responses with that status count for it.
    */
   readonly recordedAs: string;
   readonly kind: 'success' | 'error' | 'event';
 }
 
-/** Returns every operation with each of its statuses and error codes, and every webhook event. */
+/** Lists every operation with each of its statuses and error codes, and every webhook event. */
 export function combinationsOf(document: ContractDocument): Combination[] {
   return [
     ...operationsOf(document).flatMap(({ operation: { operationId, responses } }) =>
@@ -92,7 +92,7 @@ export function combinationsOf(document: ContractDocument): Combination[] {
   ];
 }
 
-/** Returns the name of an observed response. `body` is parsed. */
+/** Returns the name of the combination that a response shows. `body` is parsed JSON. */
 export function answerName(operationId: string, status: number, body: unknown): string {
   const code = status < 400 ? undefined : (body as { code?: unknown } | null | undefined)?.code;
   return `${operationId} ${status}${typeof code === 'string' ? ` ${code}` : ''}`;
@@ -102,7 +102,7 @@ function named(name: string): { name: string; recordedAs: string } {
   return { name, recordedAs: name };
 }
 
-/** For each error code, the document has one example whose name is the code. */
+/** Lists the error codes of a response. The document has one example per error code, and the code is its name. */
 function errorsOf(prefix: string, { content }: ContractResponse): Combination[] {
   const examples = Object.entries(content?.['application/json']?.examples ?? {});
   return examples.map(([code, { value }]) => ({

@@ -8,7 +8,7 @@ export interface Exchange {
   readonly requestBody: unknown;
   readonly status: number;
   readonly responseBody: unknown;
-  /** Only archives of a sandbox have the following fields. */
+  /** Only a sandbox writes the following fields. */
   readonly authorizedBy: readonly string[];
   readonly allowedBy: readonly string[];
   readonly events: readonly { readonly type: string }[];
@@ -36,18 +36,18 @@ interface Content {
   readonly mimeType?: string;
   readonly text?: string;
   readonly encoding?: string;
-  /** Playwright stores bodies in files next to the archive (`content: 'attach'`). */
+  /** The file next to the archive in which Playwright stores the body (`content: 'attach'`). */
   readonly _file?: string;
 }
 
-/** Reads a file next to an archive. Returns undefined if that is not possible. */
+/** Reads a file next to an archive. Returns undefined if the file cannot be read. */
 export type ReadAttachment = (name: string) => string | undefined;
 
 /**
  * Reads HTTP Archive 1.2 (http://www.softwareishard.com/blog/har-12-spec/). Entries without a response are omitted.
  *
  * @param source the name of the archive in errors.
- * @throws UnmeasurableError if the text is not such an archive.
+ * @throws UnmeasurableError if the text is not an HTTP Archive.
  */
 export function readArchive(
   text: string,
@@ -73,7 +73,7 @@ export function readArchive(
   return entries.flatMap((entry) => exchangeOf(entry, attachment));
 }
 
-/** Returns the exchange of an archive entry. Returns an empty result for an entry without a response. */
+/** Reads an archive entry. Returns an empty list for an entry without a response. */
 export function exchangeOf(value: unknown, attachment: ReadAttachment = () => undefined): Exchange[] {
   const entry = (value ?? {}) as Entry;
   const { request, response } = entry;
@@ -98,7 +98,7 @@ export function exchangeOf(value: unknown, attachment: ReadAttachment = () => un
   ];
 }
 
-/** Returns undefined for a body that is not JSON. */
+/** Parses a body. Returns undefined if it is not JSON. */
 function parsed(content: Content | undefined, attachment: ReadAttachment): unknown {
   const text = textOf(content ?? {}, attachment);
   if (text === undefined) return undefined;

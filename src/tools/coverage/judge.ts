@@ -1,6 +1,6 @@
 import { type Dimension, dimensions, type Measured, type Row } from './measure.ts';
 
-/** A documented result that is not tested, and the reason. */
+/** A documented result that the tests do not cover, and the reason. */
 export interface Gap {
   readonly name: string;
   readonly reason: string;
@@ -17,7 +17,7 @@ export function parseGaps(text: string): Gap[] {
     });
 }
 
-/** Returns the list without the lines of these names. Comments and reasons are kept. */
+/** Returns the text of the list without the lines of these names. Comments and reasons of other lines are kept. */
 export function withoutGaps(text: string, names: readonly string[]): string {
   const closed = new Set(names);
   return text
@@ -26,11 +26,11 @@ export function withoutGaps(text: string, names: readonly string[]): string {
     .join('\n');
 }
 
-/** A share in percent. */
+/** How much of a dimension is covered. */
 export interface Figure {
   readonly covered: number;
   readonly total: number;
-  /** Rounded down to one decimal, so that 100 means everything. */
+  /** Rounded down to one decimal place, so that 100 means everything. */
   readonly percent: number;
 }
 
@@ -45,7 +45,10 @@ export interface Verdict {
   readonly faults: readonly string[];
   /** Combinations that are neither covered nor listed in the baseline. */
   readonly unlisted: readonly string[];
-  /** Listed combinations that are now covered or unknown to the contract. They must be deleted from the list. */
+  /**
+   * Combinations in the baseline that are now covered, or that the API document does not contain. They must be
+   * deleted from the baseline.
+   */
   readonly closed: readonly string[];
 }
 
@@ -61,9 +64,7 @@ function figureOf(rows: readonly Row[]): Figure {
   return { covered, total, percent: total === 0 ? 100 : Math.floor((covered / total) * 1000) / 10 };
 }
 
-/**
- * Compares the measured coverage with the thresholds and with a baseline. The baseline is the text of a list of gaps.
- */
+/** Compares the measured coverage with thresholds and with a baseline, which is the text of a list of gaps. */
 export function judgeCoverage(
   measured: Pick<Measured, 'rows'>,
   {

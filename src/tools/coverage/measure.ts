@@ -12,7 +12,7 @@ import {
 } from '../contract/contract-document.ts';
 import type { Exchange } from './archive.ts';
 
-/** The results that policies and owners can have for a request. */
+/** The ways in which policies and owners can decide about a request. */
 const outcomes = [
   'policy allowed',
   'policy denied_by_rule',
@@ -32,7 +32,10 @@ const refusals: Readonly<Record<string, (typeof outcomes)[number]>> = {
   incorrect_quantity_of_authorization_signatures: 'quorum too_few_signatures',
 };
 
-/** Returns the decisions that an exchange shows. `prefix` is the prefix in the header names of its client. */
+/**
+ * Returns the decisions that a request shows. `prefix` is the word that its client uses in header names in place of
+ * `service`.
+ */
 function outcomesOf(exchange: Exchange, prefix: string): string[] {
   const { status, authorizedBy, allowedBy, policyOutcome, requestHeaders, responseBody } = exchange;
   if (status >= 400) {
@@ -43,8 +46,8 @@ function outcomesOf(exchange: Exchange, prefix: string): string[] {
     return [...denial, ...(refusal === undefined ? [] : [refusal])];
   }
   const header = requestHeaders.get(`${prefix}-authorization-signature`);
-  // If the sandbox did not record the keys, the commas in the header are counted. If the header was removed, there
-  // was at least one signature.
+  // If the sandbox did not record the keys, count the signatures in the header. A header whose value was removed had
+  // at least one.
   const keys = authorizedBy.length || (header === undefined ? 0 : header.split(',').length);
   return [
     ...(allowedBy.length > 0 ? ['policy allowed'] : []),
@@ -53,7 +56,7 @@ function outcomesOf(exchange: Exchange, prefix: string): string[] {
   ];
 }
 
-/** The dimensions that are counted, in the order of the reports. */
+/** The dimensions of coverage, in the order of the reports. */
 export const dimensions = {
   operations: 'operations called',
   statuses: 'statuses of operations',
@@ -67,7 +70,7 @@ export const dimensions = {
 
 export type Dimension = keyof typeof dimensions;
 
-/** An item of the contract, and how often it was used. */
+/** An item of the API document, and how often it was used. */
 export interface Row {
   readonly dimension: Dimension;
   /** A unique name such as `createWallet 400 invalid_data`. */
@@ -80,9 +83,9 @@ export interface Row {
 export interface Measured {
   readonly rows: readonly Row[];
   readonly requests: number;
-  /** The number of requests that match no operation of the contract. */
+  /** The number of requests that match no operation of the API document. */
   readonly unknownRequests: number;
-  /** The responses that the contract does not document, with how often they occurred. */
+  /** The responses that the API document does not describe, and how often each occurred. */
   readonly undocumented: ReadonlyMap<string, number>;
 }
 
@@ -94,8 +97,8 @@ interface EventCount {
 }
 
 /**
- * The recorded requests and events. `eventCounts` come from a sandbox. Without them, events are counted from the
- * exchanges.
+ * The recorded requests and events. `eventCounts` comes from a sandbox; without it, events are counted from webhook
+ * deliveries among the exchanges.
  */
 export interface Recorded {
   readonly exchanges: readonly Exchange[];
@@ -104,14 +107,14 @@ export interface Recorded {
 
 type Tally = Map<string, number>;
 
-/** Counts which parts of the contract the exchanges use. */
+/** Counts which parts of the API document the exchanges use. */
 export function measure(document: ContractDocument, { exchanges, eventCounts }: Recorded): Measured {
   const measuring = startMeasuring(document, eventCounts);
   for (const exchange of exchanges) measuring.add(exchange);
   return measuring.finish();
 }
 
-/** Like `measure`, but for one exchange at a time, so that a server can handle other requests in between. */
+/** Measures like `measure`, but one exchange at a time, so that a server can handle other requests in between. */
 export function startMeasuring(
   document: ContractDocument,
   eventCounts: Recorded['eventCounts'],
@@ -159,7 +162,10 @@ function note(tally: Tally, name: string): void {
   tally.set(name, (tally.get(name) ?? 0) + 1);
 }
 
-/** Returns whether an exchange is a delivery to an endpoint (Standard Webhooks), in an archive of the receiver. */
+/**
+ * Returns whether an exchange is a delivery to a webhook endpoint (Standard Webhooks), as a receiver's archive
+ * contains it.
+ */
 function isWebhook({ method, requestHeaders }: Exchange): boolean {
   return method === 'POST' && requestHeaders.has('webhook-id');
 }
@@ -171,7 +177,7 @@ function noteDelivery(seen: Tally, { requestBody, status }: Exchange): void {
   if (status >= 200 && status < 300) note(seen, `acknowledged ${type}`);
 }
 
-/** Returns the prefix that a client uses instead of `service`: the beginning of the name of its header `…-app-id`. */
+/** Returns the word that a client uses in place of `service`: the beginning of the name of its header `…-app-id`. */
 function prefixOf({ requestHeaders }: Exchange): string {
   for (const name of requestHeaders.keys()) {
     const [, prefix] = /^([a-z][a-z0-9]*)-app-id$/.exec(name) ?? [];
@@ -180,7 +186,7 @@ function prefixOf({ requestHeaders }: Exchange): string {
   return 'service';
 }
 
-/** Returns the exchange with the names of the contract instead of the client's prefix. */
+/** Returns the exchange with the client's brand replaced by the names of the API document. */
 function neutral(exchange: Exchange, prefix: string): Exchange {
   const brand = createBrand(prefix);
   if (brand === undefined) return exchange;

@@ -22,7 +22,7 @@ code { font: 13px ui-monospace, monospace; overflow-wrap: anywhere; }
 form { display: flex; gap: 1rem; flex-wrap: wrap; margin: 1rem 0; }
 [hidden] { display: none; }`;
 
-// Filters rows by text, and optionally shows only what is not covered.
+// The page's script. It filters rows by text, and can show only what is not covered.
 const script = `
 const text = document.querySelector('#text'), open = document.querySelector('#open');
 const groups = [...document.querySelectorAll('details')].map((group) => ({
@@ -121,7 +121,7 @@ ${lines.join('\n')}
 const document = 'openapi/openapi.json';
 
 /**
- * Returns the report for JUnit and SARIF, with a check for each row. Without thresholds and a baseline, a gap is
+ * Returns the report for JUnit and SARIF, with one check per row. Without thresholds and a baseline, a gap is
  * reported but does not fail.
  */
 export function coverageReport(measured: Measured, verdict: Verdict, version: string): Report {
@@ -165,7 +165,7 @@ function undocumentedChecks({ undocumented }: Measured): Check[] {
   }));
 }
 
-/** Returns the report for other programs. */
+/** Returns the report as JSON for other programs. */
 function coverageJson(measured: Measured, verdict: Verdict): object {
   const { rows, requests, unknownRequests, undocumented } = measured;
   return {
@@ -182,7 +182,7 @@ function coverageJson(measured: Measured, verdict: Verdict): object {
 
 const MAX_LISTED = 50;
 
-/** Returns the figures and the faults as text for a terminal. */
+/** Returns the figures and the problems as text for a terminal. */
 export function coverageText(measured: Measured, verdict: Verdict): string {
   const listed = (title: string, names: readonly string[]): string[] => {
     const more = names.length - MAX_LISTED;
@@ -204,7 +204,7 @@ export function coverageText(measured: Measured, verdict: Verdict): string {
   ].join('\n');
 }
 
-/** Returns the report as Markdown for the summary of a GitHub job. */
+/** Returns the report as Markdown, for the summary of a GitHub job. */
 export function coverageMarkdown(measured: Measured, verdict: Verdict): string {
   const listed = (title: string, names: readonly string[]): string[] =>
     names.length === 0

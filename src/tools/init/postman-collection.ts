@@ -4,15 +4,15 @@ interface PostmanSettings {
   readonly baseUrl: string;
   readonly appId: string;
   readonly appSecret: string;
-  /** The text of the pre-request script that signs. */
+  /** The pre-request script, which signs. */
   readonly signScript: string;
 }
 
 const schema = 'https://schema.getpostman.com/json/collection/v2.1.0/collection.json';
 
 /**
- * Returns the requests as a Postman collection (v2.1), with a folder for each tag. Ids in paths are variables. The
- * responses of the operations that create the resources set them.
+ * Returns the requests as a Postman collection (v2.1), with one folder per tag. Ids in paths are variables, which are
+ * set from the responses of the operations that create the resources.
  */
 export function postmanCollection(
   requests: readonly SampleRequest[],
@@ -76,7 +76,7 @@ function itemOf(request: SampleRequest, ids: Readonly<Record<string, string>>): 
 }
 
 function urlOf({ path, pathValues, query }: SampleRequest, ids: Readonly<Record<string, string>>): object {
-  // A name with another meaning in this path does not become a variable.
+  // A parameter that has a different value in this path does not become a variable.
   const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) =>
     ids[name] === pathValues[name] ? `{{${name}}}` : (pathValues[name] ?? name),
   );

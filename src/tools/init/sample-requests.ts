@@ -1,7 +1,7 @@
 import { operations } from '../../generated/operations.ts';
 import { type ContractDocument, operationsOf, resolveReference } from '../contract/contract-document.ts';
 
-/** A request of an operation, with the values of an example in the document. */
+/** A request to an operation, with the values of an example in the API document. */
 export interface SampleRequest {
   readonly operation: string;
   readonly tag: string;
@@ -29,13 +29,13 @@ interface Parameter {
   readonly schema?: unknown;
 }
 
-// The resources of every sandbox with `--seed-data`. The wallet has no owner, so the app secret is sufficient.
+// The resources that every sandbox with `--seed-data` has. The wallet has no owner, so the app secret is sufficient.
 const seeded: Readonly<Record<string, string>> = { wallet_id: 'ext_wal_acme-ethereum' };
 
 /** In bodies and paths, `{{appId}}` stands for the app that sends the request. */
 const ownApp = '{{appId}}';
 
-/** Returns one request for each example of each operation, in the order of the document. */
+/** Returns one request per example of each operation, in the order of the document. */
 export function sampleRequests(document: ContractDocument): SampleRequest[] {
   const paths = Object.keys(document.paths);
   const appOfExamples = appIdIn(document);
@@ -86,7 +86,7 @@ function exampleOf(document: ContractDocument, { name, example, schema }: Parame
   return String(constant ?? choices[0] ?? name);
 }
 
-/** Returns the examples of a JSON body. If there is no body, a single empty example. */
+/** Returns the examples of a JSON body. Without a body, returns a single example whose body is undefined. */
 function bodiesOf(document: ContractDocument, requestBody: unknown): [name: string, body: unknown][] {
   const { content = {} } = (resolveReference(document, requestBody) ?? {}) as {
     content?: Readonly<Record<string, { examples?: Readonly<Record<string, { value?: unknown }>> }>>;
@@ -96,8 +96,8 @@ function bodiesOf(document: ContractDocument, requestBody: unknown): [name: stri
 }
 
 /**
- * Returns the path parameter that a path creates: `/v1/wallets` creates the resource that `/v1/wallets/{wallet_id}`
- * names.
+ * Returns the path parameter that names the resource which a path creates: `/v1/wallets` creates the resource that
+ * `/v1/wallets/{wallet_id}` names.
  */
 function createdBy(path: string, paths: readonly string[]): string | undefined {
   for (const other of paths) {

@@ -9,7 +9,7 @@ import { type SampleRequest, sampleRequests } from './sample-requests.ts';
 
 /**
  * Returns the requests as a file for the HTTP clients of editors (VS Code REST Client, JetBrains). These clients
- * cannot sign, so requests for resources with an owner need `custos call`.
+ * cannot sign requests, so for resources with an owner use `custos call`.
  */
 function httpFile(
   requests: readonly SampleRequest[],
@@ -43,7 +43,7 @@ function targetOf({ path, pathValues, query }: SampleRequest): string {
   return text === '' ? filled : `${filled}?${text}`;
 }
 
-/** Encodes a text, but leaves variables in double braces unchanged. */
+/** URL-encodes a string, but leaves variables in double braces unchanged. */
 function encoded(text: string): string {
   return text.startsWith('{{') ? text : encodeURIComponent(text);
 }
@@ -52,7 +52,7 @@ function encoded(text: string): string {
 export interface Template {
   readonly name: string;
   readonly summary: string;
-  /** The instructions for the next steps, after the files were written. */
+  /** What to do after the files were written. */
   readonly next: string;
 }
 
@@ -112,7 +112,7 @@ export const templates: readonly Template[] = [
   },
 ];
 
-/** Returns the files of a template, in the form of this version. */
+/** Returns the files of a template as this version of Custos writes them. */
 export function filesOf(name: string): TemplateFile[] {
   if (name === 'http') return [{ path: 'custos.http', text: httpFile(samples(), settings) }];
   if (name === 'postman') {
@@ -144,20 +144,20 @@ function samples(): ReturnType<typeof sampleRequests> {
   return sampleRequests(JSON.parse(text) as ContractDocument);
 }
 
-/** Replaces the package name, because the package may be published under another name than its command. */
+/** Replaces the package name, because the package may be published under a name other than its command's. */
 function withPackageName(text: string): string {
   return text.replaceAll(/\bcustos\/testing\b/g, `${packageName()}/testing`);
 }
 
-/** The result for a file. */
+/** What happened to a file. */
 export interface Outcome {
   readonly path: string;
   readonly state: 'written' | 'replaced' | 'unchanged';
 }
 
 /**
- * Writes files into a folder. If a file already exists with other content and `force` is not set, it writes none of
- * them and returns the existing files.
+ * Writes files into a folder. If a file already exists with other content and `force` is not set, writes nothing and
+ * returns the existing files.
  */
 export function writeFiles(
   folder: string,
@@ -175,7 +175,7 @@ export function writeFiles(
   for (const { file, text, state } of planned) {
     if (state === 'unchanged') continue;
     makeFolder(dirname(file));
-    // A file that another process creates in the meantime is not overwritten either.
+    // `wx` also fails for a file that another process creates meanwhile, so it is not overwritten.
     writeFileSync(file, text, { flag: state === 'written' ? 'wx' : 'w' });
   }
   return { outcomes: planned.map(({ path, state }) => ({ path, state })), inTheWay: [] };

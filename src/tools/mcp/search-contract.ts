@@ -42,10 +42,10 @@ interface Described {
 }
 
 const DOCUMENTS = ['openapi.json', 'control-plane.json'];
-/** The maximum number of examples, because more examples of one operation would hide the others. */
+/** The maximum number of examples per result. More examples would hide the rest of the description. */
 const MAX_EXAMPLES = 5;
 
-/** Returns the operations of the API and of the control plane, for searches. Reads both documents. */
+/** Reads both OpenAPI documents and returns a search over the operations of the API and of the control plane. */
 export function openContract(): Contract {
   const operations = DOCUMENTS.flatMap(readOperations);
   return {
@@ -60,7 +60,7 @@ export function openContract(): Contract {
 export interface Contract {
   /** Returns the operations that mention the most words of `text`, best first. */
   search(text: string, limit: number): FoundOperation[];
-  /** Returns parameters, examples and error codes of an operation. Undefined for an unknown operation. */
+  /** Describes an operation: parameters, examples and error codes. Returns undefined for an unknown operation. */
   describe(id: string): object | undefined;
 }
 
@@ -109,7 +109,7 @@ const stopWords = new Set([
   'with',
 ]);
 
-/** Returns the words of a text or an id in lower case, without the `s` of plurals. */
+/** Splits a text or an id into words, in lower case and without the `s` of plurals. */
 function wordsIn(text: string): Set<string> {
   const spaced = text.replaceAll(/([a-z])([A-Z])/g, '$1 $2').toLowerCase();
   return new Set(spaced.split(/[^a-z0-9]+/).map(singular));
@@ -134,7 +134,7 @@ function scoreOf({ path, object }: Described, words: readonly string[]): number 
     const found = wordsIn(text);
     return weight * wanted.filter((word) => found.has(word)).length;
   });
-  // An operation that contains all words comes before an operation that has one word in a better place.
+  // An operation that contains all words ranks above an operation that has one word in a better place.
   const everything = wordsIn([object.operationId, ...texts.map(([text]) => text)].join(' '));
   const anywhere = wanted.filter((word) => everything.has(word)).length;
   return inTexts.reduce((sum, score) => sum + score, 20 * inId + 5 * anywhere);

@@ -23,10 +23,10 @@ interface ServerOptions {
   readonly onError: (error: Error) => void;
 }
 
-/** The maximum length of a result. A longer one would fill the context of the model that reads it. */
+/** The maximum length of a result. A longer result would fill the context of the model that reads it. */
 const MAX_RESULT_CHARACTERS = 100_000;
 
-/** Serves tools by the Model Context Protocol until the input ends and every call has a response. */
+/** Serves tools by the Model Context Protocol until the input ends and every call has been answered. */
 export async function serveTools(options: ServerOptions): Promise<void> {
   const { input, output, tools, version, instructions, onError } = options;
   const server = new Server({ name: 'custos', version }, { capabilities: { tools: {} }, instructions });
@@ -44,7 +44,7 @@ export async function serveTools(options: ServerOptions): Promise<void> {
   });
   await server.connect(new StdioServerTransport(input, output));
   await Promise.race([finished(input, { writable: false }), closed]);
-  // The SDK starts handlers and writes results in microtasks. A turn of the event loop before and after the wait lets
+  // The SDK starts handlers and writes results in microtasks. Turns of the event loop before and after the wait let
   // them run.
   await nextTurn();
   await Promise.allSettled(calls);
@@ -58,8 +58,8 @@ function listed({ name, description, inputSchema, readOnly }: Tool) {
 }
 
 /**
- * Makes the function that calls tools. An unknown tool is an error of the protocol. Wrong arguments are a result, so
- * that the model can correct them.
+ * Returns the function that calls tools. For an unknown tool, it throws an error of the protocol. For wrong
+ * arguments, it returns an error as a result, so that the model can correct them.
  */
 function toolCaller(tools: readonly Tool[]) {
   const ajv = new Ajv({ allErrors: true });

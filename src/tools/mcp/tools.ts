@@ -11,7 +11,7 @@ import {
 import type { SandboxClient } from '../client/sandbox-client.ts';
 import { type Contract, openContract } from './search-contract.ts';
 
-/** The result of a tool: JSON, and whether the tool failed. */
+/** The result of a tool: JSON content, and whether the tool failed. */
 interface ToolResult {
   readonly content: unknown;
   readonly isError?: boolean;
@@ -27,7 +27,7 @@ export interface Tool {
     readonly required: string[];
     readonly additionalProperties: false;
   };
-  /** Whether the tool changes nothing. */
+  /** Whether the tool only reads. */
   readonly readOnly: boolean;
   /** Runs the tool. The arguments must match `inputSchema`. */
   run(input: Readonly<Record<string, unknown>>): Promise<ToolResult>;
@@ -51,7 +51,7 @@ interface Definition {
   run(input: Input, contract: () => Contract): ToolResult | Operation;
 }
 
-/** A call of an operation. Most tools are such calls. */
+/** The operation that a tool calls. Most tools call one operation. */
 interface Operation {
   readonly operation: string;
   readonly path?: Input;
@@ -208,7 +208,7 @@ const definitions: readonly Definition[] = [
 ];
 
 /**
- * Returns the tools of `custos mcp`. They work only on a sandbox, because each call first reads the clock from its
+ * Returns the tools of `custos mcp`. They work only with a sandbox, because each call first reads the clock from the
  * control plane.
  */
 export function sandboxTools(client: SandboxClient): Tool[] {
@@ -238,7 +238,7 @@ export function sandboxTools(client: SandboxClient): Tool[] {
 
 async function callOperation(client: SandboxClient, called: Operation): Promise<ToolResult> {
   const operation = findOperation(called.operation);
-  // INVARIANT: the tools call no server that is not a sandbox. This call fails on all other servers.
+  // INVARIANT: the tools send nothing to a server that is not a sandbox, because there this call fails.
   const clock = await client.call<{ now_ms: number }>('GET', '/clock');
   const headers: CallHeaders = {
     signers: (called.signers ?? []).map(seededKey),
@@ -254,7 +254,11 @@ async function callOperation(client: SandboxClient, called: Operation): Promise<
   };
 }
 
-/** @throws ConfigError */
+/**
+ * Reads the input of a call.
+ *
+ * @throws ConfigError
+ */
 function inputOf(operation: CallableOperation, { path = {}, query = {}, body }: Operation): CallInput {
   const missing = pathParametersOf(operation).filter((name) => (path[name] ?? '') === '');
   if (missing.length > 0)

@@ -1,7 +1,7 @@
 import { decodeContent, type Finding, type SeenExchange } from './judge-exchange.ts';
 import { defaultLimits, openUpstream, type Upstream } from './proxy.ts';
 
-/** The parts of a response that two servers can have in common. Ids and times differ. */
+/** The parts of a response that should be equal on two servers. Ids and times inside the body differ. */
 interface ComparedAnswer {
   readonly status: number;
   /** The parsed body. */
@@ -11,7 +11,7 @@ interface ComparedAnswer {
 const MAX_DIFFERENCES = 20;
 const MAX_DEPTH = 64;
 
-/** Finds differences in status, error code and shape. The shape is the set of properties and their types. */
+/** Lists differences in status, error code and shape. The shape is the set of properties and their types. */
 export function compareAnswers(place: string, target: ComparedAnswer, sandbox: ComparedAnswer): Finding[] {
   const differs = (message: string): Finding => ({
     rule: 'sandbox-differs',
@@ -42,7 +42,7 @@ function codeOf({ body }: ComparedAnswer): string {
   return String((body as { code?: unknown } | null | undefined)?.code ?? 'none');
 }
 
-/** Returns the types at each JSON pointer. All items of a list are at `/-`. */
+/** Returns the types at each JSON pointer. All items of a list share the pointer that ends in `/-`. */
 function shapeOf(body: unknown): Map<string, Set<string>> {
   const shape = new Map<string, Set<string>>();
   const visit = (value: unknown, pointer: string, depth: number): void => {
@@ -53,15 +53,15 @@ function shapeOf(body: unknown): Map<string, Set<string>> {
     else for (const [name, inner] of Object.entries(value)) visit(inner, `${pointer}/${name}`, depth + 1);
   };
   visit(body, '', 0);
-  // A sandbox adds these members to errors, in addition to the contract.
+  // A sandbox adds these members to errors. The API document does not contain them.
   for (const pointer of shape.keys())
     if (pointer.startsWith('/data') && codeOf({ status: 0, body }) !== 'none') shape.delete(pointer);
   return shape;
 }
 
 /**
- * Returns whether both responses could have a value at a pointer. A pointer into null, an empty list or a missing
- * object cannot.
+ * Returns whether both responses could have a value at a pointer. They cannot if it leads into null, an empty list or
+ * a missing object.
  */
 function isComparable(pointer: string, shape: ReadonlyMap<string, ReadonlySet<string>>): boolean {
   if (shape.has(pointer)) return true;
@@ -70,7 +70,7 @@ function isComparable(pointer: string, shape: ReadonlyMap<string, ReadonlySet<st
   return around !== undefined && !around.has('null') && pointer.slice(end) !== '/-';
 }
 
-/** Returns whether two sets of types are compatible. A nullable value is compatible with null. */
+/** Returns whether two sets of types are compatible. A value that may be null is compatible with null. */
 function isAlike(one: ReadonlySet<string> | undefined, other: ReadonlySet<string> | undefined): boolean {
   if (one === undefined || other === undefined) return false;
   if (one.has('null') || other.has('null')) return true;
@@ -81,14 +81,14 @@ function typesIn(types: ReadonlySet<string> | undefined): string {
   return types === undefined ? 'absent' : [...types].join(' or ');
 }
 
-/** Repeats recorded requests on a sandbox, and reports where the sandbox's responses differ from the server's. */
+/** Repeats recorded requests on a sandbox, and reports where its responses differ from the server's. */
 interface Comparison {
   add(exchange: SeenExchange, operation: string): void;
-  /** Waits for the requests in the queue, at most `DRAIN_MS`. */
+  /** Waits for the queued requests, at most `DRAIN_MS`. */
   close(): Promise<void>;
 }
 
-/** The maximum number of requests in the queue. Further requests are not compared. */
+/** The maximum number of queued requests. Further requests are not compared. */
 const MAX_QUEUED = 1_000;
 const DRAIN_MS = 60_000;
 
@@ -96,7 +96,7 @@ const DRAIN_MS = 60_000;
  * Compares the responses of a sandbox with the responses that a proxy received.
  *
  * INVARIANT: requests are sent one at a time, in the order in which the server responded to them, so that the sandbox
- * goes through the same states.
+ * goes through the same states as the server.
  */
 export function startComparison(
   sandbox: Upstream,
@@ -104,7 +104,7 @@ export function startComparison(
   maxQueued = MAX_QUEUED,
 ): Comparison {
   const upstream = openUpstream(sandbox);
-  // The comparisons so far, which run one after the other.
+  // Each comparison starts after the previous one.
   let last = Promise.resolve();
   let queued = 0;
   let isClosed = false;
@@ -166,7 +166,7 @@ async function compare(
   }
 }
 
-/** Returns the parsed JSON, or the text. Undefined if the body is empty. */
+/** Returns the parsed JSON, or the text if it is not JSON. Returns undefined if the body is empty. */
 export function parsedBody(body: Buffer): unknown {
   try {
     return JSON.parse(body.toString('utf8'));

@@ -48,9 +48,9 @@ export const verifyRules = {
 
 export interface Finding {
   readonly rule: keyof typeof verifyRules;
-  /** A `notice` may be a false report, because the schemas do not contain every rule of the contract. */
+  /** A `notice` may be a false alarm, because the schemas do not contain every rule of the API. */
   readonly severity: 'error' | 'notice';
-  /** The operation and the status, such as `createWallet 400`, or the method and the path. */
+  /** The operation and the status, such as `createWallet 400`. For other paths, the method and the path. */
   readonly place: string;
   readonly message: string;
 }
@@ -60,7 +60,7 @@ export type DocumentedCodes = ReadonlyMap<string, ReadonlySet<string>>;
 
 const routes = createRouteIndex(Object.values(operations));
 
-/** Finds the operation of a request. Undefined for any other path. */
+/** Finds the operation of a request. Returns undefined for a path that no operation has. */
 function findRoute({ method, target }: Pick<SeenExchange, 'method' | 'target'>) {
   try {
     return routes.find(method === 'HEAD' ? 'GET' : method, target.split('?')[0]!);
@@ -70,7 +70,7 @@ function findRoute({ method, target }: Pick<SeenExchange, 'method' | 'target'>) 
   }
 }
 
-/** Returns the prefix that a client uses instead of `service`: the beginning of the name of its header `…-app-id`. */
+/** Returns the word that a client uses in place of `service`: the beginning of the name of its header `…-app-id`. */
 export function prefixOf(headers: Readonly<Record<string, unknown>>): string {
   for (const name of Object.keys(headers)) {
     const [, prefix] = /^([a-z][a-z0-9]*)-app-id$/.exec(name) ?? [];
@@ -79,12 +79,12 @@ export function prefixOf(headers: Readonly<Record<string, unknown>>): string {
   return 'service';
 }
 
-/** Returns the id of the operation of a request. Undefined for any other request. */
+/** Returns the id of a request's operation, or undefined if the request is for none. */
 export function operationIdOf(exchange: Pick<SeenExchange, 'method' | 'target'>): string | undefined {
   return findRoute(exchange)?.operation.id;
 }
 
-/** Compares an exchange with the contract, error responses included. */
+/** Compares a request and its response with the API document. Error responses are compared too. */
 export function judgeExchange(exchange: SeenExchange, codes: DocumentedCodes): Finding[] {
   const { method, target, status } = exchange;
   const route = findRoute(exchange);
@@ -104,8 +104,8 @@ export function judgeExchange(exchange: SeenExchange, codes: DocumentedCodes): F
 }
 
 /**
- * Returns whether a request is a browser's preflight for a page of another origin. It is not an operation, so any
- * response is correct.
+ * Returns whether a request is the preflight that a browser sends for a page of another origin. It is not an
+ * operation, so any response is correct.
  */
 function isPreflight({ method, requestHeaders }: SeenExchange): boolean {
   return (
@@ -114,7 +114,7 @@ function isPreflight({ method, requestHeaders }: SeenExchange): boolean {
 }
 
 /**
- * The statuses that are correct for an unknown path. A server may require credentials first, so that it does not
+ * The statuses that are acceptable for an unknown path. A server may require credentials first, so that it does not
  * reveal which paths exist.
  */
 const refusals: ReadonlySet<number> = new Set([401, 403, 404, 405, 429, 503]);
@@ -128,12 +128,12 @@ function judgeRequest(
   }
   const { code, error } = (body ?? {}) as { code?: unknown; error?: unknown };
   if (fault !== undefined || code !== 'invalid_data') return [];
-  // The client has requested this error from a mock (RFC 7240 §3).
+  // The client has asked a mock for this error (RFC 7240 §3).
   if (/^(code|example)=/.test(String(responseHeaders['preference-applied'] ?? ''))) return [];
   return [{ rule: 'request-refused', severity: 'notice', place, message: String(error) }];
 }
 
-/** Returns the reason why the contract does not allow the request. Undefined if the contract allows it. */
+/** Returns the reason why the API document does not allow the request, or undefined if it does. */
 function requestFault(
   exchange: SeenExchange,
   { operation, params: path }: { operation: Operation; params: Record<string, string> },
@@ -161,7 +161,7 @@ function requestFault(
   }
 }
 
-/** Returns the parsed body. Undefined without a body, and the text if it is not JSON. */
+/** Returns the parsed body, the text if it is not JSON, or undefined if there is no body. */
 function bodyOf({ responseBody, status }: SeenExchange, { fileType, successStatus }: Operation): unknown {
   if (responseBody.length === 0) return undefined;
   const text = responseBody.toString('utf8');
@@ -221,8 +221,8 @@ function judgeResponse(
 }
 
 /**
- * Checks response headers. The contract describes none. These headers are required by HTTP (RFC 9110 §15.5.2), or a
- * client needs them to read the body or to know when to retry.
+ * Checks response headers that the API document does not describe. HTTP requires them (RFC 9110 §15.5.2), or a client
+ * needs them to read the body or to know when to retry.
  */
 function judgeHeaders(exchange: SeenExchange, operation: Operation): Finding[] {
   const { status, requestHeaders, responseHeaders, responseBody } = exchange;
@@ -236,7 +236,7 @@ function judgeHeaders(exchange: SeenExchange, operation: Operation): Finding[] {
       faults.push(`content-type: expected \`${expected}\`, got ${got}`);
     }
   }
-  // In a response to a script, this header would make the browser ask the user of the page for a password.
+  // In a response to a script, this header would make the browser ask the page's user for a password.
   const isScript = requestHeaders['sec-fetch-mode'] === 'cors';
   if (status === 401 && !isScript && responseHeaders['www-authenticate'] === undefined) {
     faults.push('www-authenticate: expected the scheme of the credentials, got none');
@@ -256,36 +256,33 @@ const decoders: Readonly<Record<string, Decode>> = {
   'x-gzip': promisify(gunzip) as Decode,
   br: promisify(brotliDecompress) as Decode,
   zstd: promisify(zstdDecompress) as Decode,
-  // According to RFC 9110 §8.4.1.2, some servers send the data without the zlib format around it.
+  // Some servers send the data without the zlib format around it (RFC 9110 §8.4.1.2).
   deflate: (bytes, options) =>
     isZlib(bytes) ? promisify(inflate)(bytes, options) : promisify(inflateRaw)(bytes, options),
 };
 
 /**
- * Returns whether the bytes are in the zlib format. According to RFC 1950 §2.2, the method is 8, and the first two
- * bytes are a multiple of 31.
+ * Returns whether the bytes are in the zlib format: the method is 8, and the first two bytes are a multiple of 31
+ * (RFC 1950 §2.2).
  */
 function isZlib(bytes: Buffer): boolean {
   return bytes.length >= 2 && (bytes[0]! & 0x0f) === 8 && bytes.readUInt16BE(0) % 31 === 0;
 }
 
-/**
- * CHOICE: the maximum is three codings, which is more than servers use. Each coding may multiply the amount of data
- * to decode.
- */
+/** CHOICE: at most three codings, more than any server uses. Each coding may multiply the amount of data to decode. */
 const MAX_CODINGS = 3;
 
 interface DecodedContent {
   /** The decoded body, or the received body if it could not be decoded. */
   readonly body: Buffer;
-  /** The reason why it could not be decoded. */
+  /** The reason why the body could not be decoded. */
   readonly fault: string | undefined;
 }
 
 /**
  * Decodes the `Content-Encoding` of a message (RFC 9110 §8.4).
  *
- * @param most the maximum number of bytes after each step, because a few bytes can decode to gigabytes.
+ * @param most the maximum number of bytes after each decoding, because a few bytes can decode to gigabytes.
  */
 export async function decodeContent(
   received: Buffer,

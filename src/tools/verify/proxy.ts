@@ -12,9 +12,9 @@ import { decodeContent, type SeenExchange } from './judge-exchange.ts';
 /** A server to which requests are forwarded. */
 export interface Upstream {
   readonly url: URL;
-  /** The PEM of the authority to trust, besides those of Node. */
+  /** The PEM of an authority to trust, in addition to those of Node.js. */
   readonly ca: string | undefined;
-  /** Replaces the `host` that the client sent, for servers that share an address with others. */
+  /** Replaces the `host` that the client sent, for a server that shares its address with other servers. */
   readonly host: string | undefined;
 }
 
@@ -24,10 +24,7 @@ export interface ProxyOptions {
   readonly tls: { readonly key: string; readonly cert: string };
   readonly upstream: Upstream;
   readonly limits?: Partial<ProxyLimits>;
-  /**
-   * Called with every exchange, after its response was forwarded. `rawHeaders` are the headers as the client sent
-   * them.
-   */
+  /** Called after the response was forwarded. `rawHeaders` are the headers as the client sent them. */
   readonly onExchange: (exchange: SeenExchange, timing: ExchangeTiming) => void;
   /** Called when the server did not respond. */
   readonly onFailure: (
@@ -62,7 +59,7 @@ export interface RunningProxy {
   close(): Promise<void>;
 }
 
-// RFC 9110 §7.6.1: these headers concern only one connection.
+// Headers that concern only one connection (RFC 9110 §7.6.1).
 const hopByHop = new Set([
   'connection',
   'keep-alive',
@@ -76,8 +73,8 @@ const hopByHop = new Set([
 ]);
 
 /**
- * Forwards requests to a server, byte for byte, and reports both messages. It keeps `Host` and the path as sent,
- * because clients sign them.
+ * Starts a proxy that forwards requests and responses byte for byte, and reports both. It keeps `Host` and the path
+ * as sent, because clients sign them.
  */
 export async function startProxy(options: ProxyOptions): Promise<RunningProxy> {
   const limits = { ...defaultLimits, ...options.limits };
@@ -116,7 +113,7 @@ interface Passing {
   readonly options: ProxyOptions;
   readonly limits: ProxyLimits;
   readonly send: ReturnType<typeof openUpstream>;
-  /** Checks of exchanges that are not reported yet. */
+  /** The checks that have not finished yet. */
   readonly judging: Set<Promise<void>>;
 }
 
@@ -183,7 +180,7 @@ function failureText({ code = '', message }: NodeJS.ErrnoException): string {
 }
 
 /**
- * Returns whether a response has a body. Responses to HEAD, and 204 and 304 responses, end after their headers: their
+ * Returns whether a response has a body. Responses to HEAD, and responses 204 and 304, end after their headers: their
  * `content-length` describes the body that a GET would have returned (RFC 9110 §8.6).
  */
 function hasContent(method: string, status: number): boolean {
@@ -203,7 +200,7 @@ export interface UpstreamAnswer {
   readonly body: Buffer;
 }
 
-/** Sends requests to a server over keep-alive connections. */
+/** Opens a client that sends requests to one server over keep-alive connections. */
 export function openUpstream({ url, ca, host }: Upstream, limits: ProxyLimits = defaultLimits) {
   const isTls = url.protocol === 'https:';
   const settings = { keepAlive: true, maxSockets: limits.connections };
@@ -230,7 +227,7 @@ export function openUpstream({ url, ca, host }: Upstream, limits: ProxyLimits = 
               ...(host === undefined ? {} : { host }),
               ...(body.length > 0 ? { 'content-length': String(body.length) } : {}),
             },
-            // The certificate belongs to the server, whatever host the client named.
+            // The certificate is the server's, whatever host the client named.
             ...(isTls ? { servername: /^[\d.]+$|:/.test(url.hostname) ? '' : url.hostname } : {}),
             signal: AbortSignal.timeout(limits.timeoutMs),
           },
@@ -251,7 +248,11 @@ function withoutHops(headers: IncomingHttpHeaders): IncomingHttpHeaders {
   return Object.fromEntries(Object.entries(headers).filter(([name]) => !hopByHop.has(name)));
 }
 
-/** @throws Error when there are more than `most` bytes. */
+/**
+ * Reads a message's body.
+ *
+ * @throws Error if it has more than `most` bytes.
+ */
 async function readBounded(message: IncomingMessage, most: number): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let bytes = 0;

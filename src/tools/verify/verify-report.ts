@@ -8,22 +8,22 @@ export interface CountedFinding extends Finding {
   readonly example: string;
 }
 
-/** The findings of a verification so far. */
+/** The findings so far. */
 export interface Verification {
   readonly requests: number;
-  /** The number of requests that match operations of the contract. */
+  /** The number of requests that match an operation. */
   readonly judged: number;
   readonly findings: readonly CountedFinding[];
 }
 
 const MAX_FINDINGS = 1_000;
 
-/** Counts findings, and merges equal findings about the same operation. */
+/** Returns a collector that counts findings, and merges equal findings about the same operation. */
 export function collectFindings() {
   const found = new Map<string, CountedFinding>();
   let [requests, judged] = [0, 0];
   return {
-    /** `isRequest` is false for findings about a request that is already counted. */
+    /** `isRequest` is false for findings about a request that has already been counted. */
     add(findings: readonly Finding[], example: string, isOperation: boolean, isRequest = true): void {
       if (isRequest) requests += 1;
       if (isOperation) judged += 1;

@@ -8,7 +8,7 @@ import {
   type SampleRequest,
 } from './sample-request.ts';
 
-/** A language, the file that a sample is saved as, and the function that writes the sample. */
+/** A language of code samples: the file as which a sample is saved, and the function that writes the sample. */
 export interface SampleLanguage {
   readonly id: string;
   readonly title: string;
@@ -48,12 +48,12 @@ function asCurl(request: SampleRequest): string {
   return [...variables, ...(isSigned ? curlSignature(request) : []), lines].join('\n');
 }
 
-/** Returns a path as one word of a shell. Paths without special characters need no quotes. */
+/** Writes a path as one word of a shell command. Paths without special characters need no quotes. */
 function wordOf(path: string): string {
   return /^[\w./-]+$/.test(path) ? path : quoted(path);
 }
 
-/** Returns the body as a reader would type it: on one line if it is short. */
+/** Returns the body as a person would type it: on one line if it is short. */
 function shownBody(request: SampleRequest): string {
   if (request.isForm) return bodyText(request);
   const text = JSON.stringify(request.value);
@@ -78,7 +78,7 @@ function curlSignature(request: SampleRequest): string[] {
   ];
 }
 
-/** Writes a value as source text. `words` are the names of null, true and false. */
+/** Writes a value as source code. `words` are the language's names of null, true and false. */
 function literal(
   value: unknown,
   indent: string,

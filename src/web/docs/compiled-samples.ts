@@ -1,9 +1,9 @@
 import { bodyText, contentType, payloadParts, type SampleRequest } from './sample-request.ts';
 
-// JSON texts are also texts of Go and Java.
+// JSON strings are also valid string literals in Go and Java.
 const text = (value: string): string => JSON.stringify(value);
 
-/** A body is easier to read without escapes. */
+/** Writes a raw string literal, because a body is easier to read without escapes. */
 const goText = (value: string): string => (/[`\r]/.test(value) ? text(value) : `\`${value}\``);
 
 export function asGo(request: SampleRequest): string {
@@ -63,7 +63,7 @@ export function asGo(request: SampleRequest): string {
   ].join('\n');
 }
 
-/** Returns the parts of the payload as operands: constant texts around variables. */
+/** Splits the payload into operands of a concatenation: constant strings and the variables between them. */
 function payloadOperands(
   request: SampleRequest,
   variables: { readonly appId: string; readonly url: string; readonly quote: (value: string) => string },

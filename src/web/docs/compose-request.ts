@@ -2,15 +2,15 @@ import type { OperationDocument, Parameter, Settings } from './operation-documen
 import type { SampleRequest } from './sample-request.ts';
 import { canonicalJson } from './sign-payload.ts';
 
-/** The reader's input. */
+/** What the reader has entered. */
 export interface Filled {
-  /** Values by the name of the parameter. Empty values are not sent. */
+  /** Values by parameter name. Empty values are not sent. */
   readonly parameters: Readonly<Record<string, string>>;
-  /** Text of the body; undefined if the operation has none. */
+  /** The text of the body; undefined if the operation has none. */
   readonly body?: string | undefined;
   readonly appId: string;
   readonly appSecret: string;
-  /** An access token, which replaces the secret. */
+  /** An access token. If it is set, it replaces the secret. */
   readonly userToken: string;
 }
 
@@ -110,7 +110,7 @@ export function withIds(value: unknown, ids: Settings['ids']): unknown {
   );
 }
 
-/** Returns the request as the samples of code send it. `keyFiles`: the private keys that sign. */
+/** Returns the request in the form from which code samples are written. `keyFiles`: the private keys that sign. */
 export function sampleOf(
   operation: OperationDocument,
   filled: Filled,
@@ -132,7 +132,7 @@ export function sampleOf(
     value: filled.body === undefined || filled.body.trim() === '' ? undefined : JSON.parse(filled.body),
     isForm: Object.keys(operation.requestBody?.content ?? {})[0] === FORM,
     appId: needsApp ? filled.appId || 'your-app-id' : '',
-    // CHOICE: code contains the secret only if it is the published one of a sandbox.
+    // CHOICE: code contains the secret only if it is the published secret of a sandbox.
     appSecret: published?.appSecret === filled.appSecret ? published.appSecret : undefined,
     credentials: credentialsOf(operation, filled),
   };

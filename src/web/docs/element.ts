@@ -17,7 +17,7 @@ export function element<Name extends keyof HTMLElementTagNameMap>(
   return made;
 }
 
-/** Formats text of the document. Backticks in it mark code. */
+/** Formats a text of the API document. Backticks in it mark code. */
 export function prose(text: string): DocumentFragment {
   const fragment = document.createDocumentFragment();
   for (const [position, part] of text.split('`').entries()) {
@@ -26,7 +26,7 @@ export function prose(text: string): DocumentFragment {
   return fragment;
 }
 
-/** Returns the pieces of source text, with the class of each kind. */
+/** Splits source code into elements with one class per kind of token. */
 function colored(text: string, language: string): Child[] {
   return highlight(text, language).map((token) =>
     token.kind === undefined ? token.text : element('span', { class: `hl-${token.kind}` }, token.text),
@@ -42,7 +42,7 @@ export function codeBlock(text: string, label: string, language = 'json'): HTMLP
   );
 }
 
-/** Returns a button that copies a text, and says so for a moment. */
+/** Returns a button that copies a text and confirms that for a moment. */
 export function copyButton(read: () => string, what: string): HTMLButtonElement {
   const button = element(
     'button',
@@ -65,7 +65,7 @@ function announce(button: HTMLButtonElement, text: string): void {
   }, 1_500);
 }
 
-/** Buttons of which one is chosen, with the keys of a tab list. */
+/** Returns buttons of which one is selected. The keyboard works as in a tab list. */
 export function tabList(
   label: string,
   tabs: readonly { readonly id: string; readonly title: string }[],

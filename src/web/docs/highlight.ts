@@ -1,4 +1,4 @@
-/** A piece of source text. Pieces without a kind are plain. */
+/** A piece of source code. A piece without a kind is plain. */
 export interface Token {
   readonly kind?: 'comment' | 'text' | 'word' | 'number';
   readonly text: string;
@@ -42,7 +42,7 @@ const comments: Readonly<Record<string, string>> = {
 const grammars = new Map(Object.keys(words).map((language) => [language, grammarOf(language)]));
 
 function grammarOf(language: string): RegExp {
-  // Texts over several lines: in shells between single quotes, in Go and TypeScript between backticks.
+  // Strings over several lines: in shells between single quotes, in Go and TypeScript between backticks.
   const long = language === 'sh' ? "|'[^']*'" : language === 'ts' || language === 'go' ? '|`[^`]*`' : '';
   const text = language === 'sh' ? String.raw`"(?:[^"\\]|\\.)*"${long}` : TEXT + long;
   const comment = comments[language];
@@ -51,14 +51,14 @@ function grammarOf(language: string): RegExp {
       comment === undefined ? '(?<comment>(?!))' : `(?<comment>${comment})`,
       `(?<text>${text})`,
       `(?<word>\\b(?:${words[language]})\\b)`,
-      // Numbers of commands are parts of addresses and versions.
+      // In shell commands, numbers are not marked, because they are parts of addresses and versions.
       language === 'sh' ? '(?<number>(?!))' : String.raw`(?<number>(?<![\w.-])\d[\d_.]*n?\b)`,
     ].join('|'),
     'gm',
   );
 }
 
-/** Splits source text for display. It knows texts, comments, numbers and words, and no more of a language. */
+/** Splits source code for display. It recognizes only strings, comments, numbers and words. */
 export function highlight(source: string, language: string): Token[] {
   const grammar = grammars.get(sameAs[language] ?? language);
   if (grammar === undefined) return [{ text: source }];

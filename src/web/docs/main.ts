@@ -4,7 +4,8 @@ import { operationIn } from './navigation.ts';
 import type { OperationDocument, Settings } from './operation-document.ts';
 import { readJson } from './page-url.ts';
 
-// The server has already written navigation and guides. Without this script, guides can be read and the list unfolded.
+// The server has already rendered the navigation and the guides. Without this script, guides can still be read and the
+// list can still be unfolded.
 const main = document.querySelector('main');
 const contents = document.querySelector<HTMLElement>('#contents');
 const introduction = [...(main?.childNodes ?? [])];
@@ -47,7 +48,7 @@ async function show(): Promise<void> {
       settings(),
       import('./operation-page.ts'),
     ]);
-    // The reader may have opened another page in the meantime.
+    // The reader may have opened another page meanwhile.
     if (operationIn(location.hash) !== id) return;
     main?.replaceChildren(operationPage(operation, known));
     document.title = `${operation.summary} · Custos`;
@@ -91,7 +92,7 @@ document.addEventListener('keydown', (event) => {
   if (event.key === 'Escape') closeMenu();
 });
 
-/** Each block of code of a guide gets a button that copies it. */
+/** Adds a copy button to each code block of a guide. */
 for (const block of main?.querySelectorAll<HTMLElement>('.block') ?? []) {
   block.append(copyButton(() => block.querySelector('code')?.textContent ?? '', 'the code'));
 }

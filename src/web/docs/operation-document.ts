@@ -55,7 +55,7 @@ export interface Response {
   readonly content?: Readonly<Record<string, Content>>;
 }
 
-/** One operation or event, with every schema that it refers to. */
+/** One operation or event, with every schema to which it refers. */
 export interface OperationDocument {
   readonly id: string;
   readonly tag: string;
@@ -66,7 +66,7 @@ export interface OperationDocument {
   readonly event?: string;
   readonly summary: string;
   readonly description?: string;
-  /** The names of the security schemes, any of which is sufficient. */
+  /** The names of the security schemes. Any one of them is sufficient. */
   readonly security: readonly string[];
   readonly parameters: readonly Parameter[];
   readonly requestBody?: { readonly required?: boolean; readonly content: Readonly<Record<string, Content>> };
@@ -74,17 +74,17 @@ export interface OperationDocument {
   readonly schemas: Schemas;
 }
 
-/** The facts that the pages need about the server that serves them. */
+/** What the pages know about the server that serves them. */
 export interface Settings {
-  /** The prefix of header names: `service` in `service-app-id`. */
+  /** The prefix of header names, for example `service` in `service-app-id`. */
   readonly prefix: string;
   readonly credentials?: { readonly appId: string; readonly appSecret: string };
   /** Published private keys (PKCS#8 in base64), with the names of their owners. */
   readonly signers: readonly { readonly name: string; readonly privateKey: string }[];
-  /** The ids of existing resources, by the name of the parameter. */
+  /** The ids of existing resources, by the name of the path parameter. */
   readonly ids: Readonly<Record<string, string>>;
-  /** The certificate authority of a sandbox, which its clients must trust. */
+  /** The file with a sandbox's certificate authority, which clients must trust. */
   readonly caFile?: string;
-  /** The address that code calls. Only in pages without a server; others use their own. */
+  /** The base URL that code samples call. Only set in pages without a server; other pages use their own origin. */
   readonly origin?: string;
 }

@@ -45,7 +45,10 @@ function titleOf(tag: string): string {
 
 const LONG = 320;
 
-/** Returns a long description is one paragraph in the document. It is split after sentences, so that it can be read. */
+/**
+ * Splits a description into paragraphs. In the API document, a long description is one paragraph, so it is split
+ * between sentences.
+ */
 function paragraphs(description: string | undefined): HTMLElement[] {
   if (description === undefined) return [];
   const parts: string[] = [];
@@ -104,7 +107,7 @@ function exampleParts(examples: Readonly<Record<string, Example>>, title: string
   });
 }
 
-/** Returns the third column of an event: the first example of its payload. */
+/** Returns the third column of an event's page: the first example of its payload. */
 function eventPanel({ requestBody }: OperationDocument): HTMLElement {
   const [content] = Object.values(requestBody?.content ?? {});
   const [example] = Object.values(content?.examples ?? {});
@@ -153,7 +156,7 @@ function responseSections({ responses, schemas }: OperationDocument): HTMLElemen
   ];
 }
 
-/** Codes of more than half of the operations. They say little about one of them. */
+/** Error codes that more than half of the operations share. They say little about one operation. */
 const generalErrors = new Set([
   ...[
     'request_expired',
@@ -178,7 +181,7 @@ function errorRows([status, { content = {} }]: readonly [string, Response]): Err
     .flatMap(({ examples = {} }) => Object.entries(examples))
     .map(([name, { value }]) => {
       const { error = '' } = value as { error?: string };
-      // With the prefix of a brand, `missing_or_invalid_acme_app_id`.
+      // With a brand, the prefix is part of the code, as in `missing_or_invalid_acme_app_id`.
       return { status, code: name, message: error };
     });
 }

@@ -1,5 +1,5 @@
-// Pages of a server are at `/docs/guides/policies`, those of the static site in the file `guides/policies.html`, in
-// any folder of any host. The page says where its root is, and how its files end.
+// A server has pages at addresses like `/docs/guides/policies`. The static site has files like `guides/policies.html`,
+// in any folder of any host. Attributes of the page's body say where its root is and how its file names end.
 const root = (): string => document.body.dataset.root ?? '/docs/';
 const ending = (): string => document.body.dataset.ending ?? '';
 

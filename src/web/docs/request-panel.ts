@@ -7,7 +7,7 @@ import { signedRequest, type TryForm, tryForm } from './try-out.ts';
 
 const LANGUAGE = 'custos-docs-language';
 
-/** Returns the language that the reader chose last. A browser may refuse to store it. */
+/** Returns the language that the reader last selected. The browser may not allow storing it. */
 function chosenLanguage(): string {
   try {
     const stored = localStorage.getItem(LANGUAGE);
@@ -21,11 +21,11 @@ function keepLanguage(id: string): void {
   try {
     localStorage.setItem(LANGUAGE, id);
   } catch {
-    // The choice lasts as long as the page then.
+    // The selection then lasts only until the page is closed.
   }
 }
 
-/** Returns the third column: code in five languages, the form that it follows, and the answer. */
+/** Returns the third column: code in five languages, the form from which it is written, and the response. */
 export function requestPanel(operation: OperationDocument, settings: Settings): HTMLElement {
   const filled = tryForm(operation, settings);
   const answer = answerCard(operation);
@@ -49,7 +49,7 @@ function codeCard(operation: OperationDocument, settings: Settings, filled: TryF
       const origin = settings.origin ?? location.origin;
       code = write(sampleOf(operation, filled.read(), { ...settings, origin }, files));
     } catch {
-      // While the reader types, the body may not be JSON. The code of the last valid body stays.
+      // While the reader types, the body may not be valid JSON. Keep the code of the last valid body.
       return;
     }
     shown.replaceChildren(codeBlock(code, `${title}, saved as ${file}`, language));
@@ -167,7 +167,7 @@ async function perform(
   }
 }
 
-/** Returns the page of the error code, and in a sandbox the page of the inspector that explains the request. */
+/** Returns links to the page of the error code and, in a sandbox, to the inspector's page that explains the request. */
 function linksOf(response: Response, answered: string, { caFile }: Settings): HTMLElement[] {
   const code = response.ok ? undefined : codeIn(answered);
   const id = response.headers.get('x-request-id');
@@ -179,7 +179,7 @@ function linksOf(response: Response, answered: string, { caFile }: Settings): HT
   ];
 }
 
-/** Returns the page of an error code. */
+/** Returns the address of an error code's page. */
 export function errorUrl(code: string): string {
   return pageUrl(`errors/${code}`);
 }

@@ -1,19 +1,19 @@
 import { canonicalJson } from './sign-payload.ts';
 
-/** A request as programs in several languages send it. */
+/** A request in the form from which samples in several languages are written. */
 export interface SampleRequest {
   readonly method: string;
   readonly url: string;
-  /** All headers that the reader chose, without credentials, content type and signature. */
+  /** All headers that the reader has set, without credentials, content type and signature. */
   readonly headers: Readonly<Record<string, string>>;
-  /** The parsed body; undefined without one. */
+  /** The parsed body; undefined if there is none. */
   readonly value: unknown;
   readonly isForm: boolean;
-  /** The prefix of header names: `service` in `service-app-id`. */
+  /** The prefix of header names, for example `service` in `service-app-id`. */
   readonly prefix: string;
-  /** Empty for operations that need none. */
+  /** Empty for operations that need no app id. */
   readonly appId: string;
-  /** Published secrets are written out. Undefined: the program reads the variable `APP_SECRET`. */
+  /** A published secret, which is written into the code. If undefined, the code reads the variable `APP_SECRET`. */
   readonly appSecret: string | undefined;
   readonly credentials: 'secret' | 'user' | 'none';
   /** The files with the private keys that sign, such as `alice.pem`. */
@@ -31,21 +31,18 @@ export function formFields(value: unknown): [string, string][] {
   return Object.entries(value as object).map(([name, inner]) => [name, String(inner)]);
 }
 
-/**
- * Returns the bytes of the body. JSON has its canonical form, so that a signature over it can be made without a
- * library.
- */
+/** Returns the body's text. JSON is in canonical form, so that code can sign it without a library. */
 export function bodyText({ value, isForm }: SampleRequest): string {
   return isForm ? new URLSearchParams(formFields(value)).toString() : canonicalJson(value);
 }
 
-/** Returns the headers that a signature covers, without the app id. */
+/** Returns the headers that a signature covers, except the app id. */
 export function otherSignedHeaders({ headers, prefix }: SampleRequest): [string, string][] {
   const signed = [`${prefix}-idempotency-key`, `${prefix}-request-expiry`];
   return Object.entries(headers).filter(([name]) => signed.includes(name));
 }
 
-/** Returns the payload around the body, the app id and the URL, which samples hold in variables. */
+/** Returns the parts of the payload around the body, the app id and the URL, which samples keep in variables. */
 export function payloadParts(request: SampleRequest): { readonly headers: string; readonly end: string } {
   const more = otherSignedHeaders(request)
     .sort(([a], [b]) => (a < b ? -1 : 1))

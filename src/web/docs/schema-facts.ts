@@ -2,7 +2,7 @@ import type { Schema, Schemas } from './operation-document.ts';
 
 const REFERENCE = '#/components/schemas/';
 
-/** Returns the schema that a reference names, with the members next to the reference. */
+/** Resolves a schema's reference. Members next to the reference are kept. */
 export function resolve(schema: Schema, schemas: Schemas): Schema {
   if (schema.$ref === undefined) return schema;
   const { $ref, ...own } = schema;
@@ -10,7 +10,7 @@ export function resolve(schema: Schema, schemas: Schemas): Schema {
   return target === undefined ? own : { ...resolve(target, schemas), ...own };
 }
 
-/** Returns the kind of a value in a few words, such as `string`, `array of integer` or `one of 4`. */
+/** Describes the type of a value in a few words, such as `string`, `array of integer` or `one of 4`. */
 export function kindOf(given: Schema, schemas: Schemas): string {
   const schema = resolve(given, schemas);
   if (schema.const !== undefined) return JSON.stringify(schema.const);
@@ -32,7 +32,7 @@ function kindOfBranches(branches: readonly Schema[], schemas: Schemas): string {
     : `one of ${branches.length}`;
 }
 
-/** Returns the rules for a value, such as `at most 64 characters`. */
+/** Describes the constraints on a value, such as `at most 64 characters`. */
 export function rulesOf(given: Schema, schemas: Schemas): string[] {
   const schema = resolve(given, schemas);
   // `x-format` is more precise: `unix-ms` instead of `int64`.
@@ -61,11 +61,11 @@ export interface Row {
   readonly name: string;
   readonly schema: Schema;
   readonly isRequired: boolean;
-  /** One of several schemas, any of which a value may have. */
+  /** Whether the row is one of several alternative schemas for the value. */
   readonly isBranch?: boolean;
 }
 
-/** Returns the rows below a schema, the required properties first. */
+/** Returns the rows below a schema, required properties first. */
 export function rowsOf(given: Schema, schemas: Schemas): Row[] {
   const schema = resolve(given, schemas);
   const required = new Set(schema.required);
@@ -84,7 +84,10 @@ export function rowsOf(given: Schema, schemas: Schemas): Row[] {
   return rows;
 }
 
-/** Items without any structure need no row, because `array of string` already describes them. */
+/**
+ * Returns the rows of an array's items. Items without structure need no row, because `array of string` already
+ * describes them.
+ */
 function rowsOfItems(items: Schema, schemas: Schemas): Row[] {
   const inner = resolve(items, schemas);
   if (inner.properties !== undefined) return rowsOf(inner, schemas);

@@ -10,11 +10,11 @@ export function schemaTree(schema: Schema, schemas: Schemas): HTMLElement {
   return list(rows, schemas);
 }
 
-/** Returns the parameters of an operation as rows of the same kind, the required ones first. */
+/** Returns the parameters of an operation as rows like those of a schema, required parameters first. */
 export function parameterTree(parameters: readonly Parameter[], schemas: Schemas): HTMLElement {
   const rows = parameters.map(({ name, schema, description, required, in: place }) => ({
     name,
-    // The description of the parameter replaces that of its schema.
+    // The parameter's own description replaces the schema's.
     schema: description === undefined ? schema : { ...schema, description },
     isRequired: required === true,
     place,
@@ -26,7 +26,7 @@ export function parameterTree(parameters: readonly Parameter[], schemas: Schemas
 }
 
 interface ShownRow extends Row {
-  /** The part of the request that has the value. */
+  /** The part of the request that contains the value, such as the path or the query. */
   readonly place?: string;
 }
 
@@ -54,7 +54,10 @@ function rowItem(row: ShownRow, schemas: Schemas): HTMLElement {
   return shown;
 }
 
-/** Branches and properties are counted apart: a reader chooses one of the former, and fills in the latter. */
+/**
+ * Returns the title of a list of rows. It counts branches and properties separately: a reader chooses one branch, but
+ * fills in the properties.
+ */
 function titleOfRows(rows: readonly Row[]): string {
   const isBranch = rows.every(({ isBranch: is }) => is === true);
   if (isBranch) return `Show the ${rows.length} variants`;
@@ -73,7 +76,7 @@ function factsOf(given: Schema, schemas: Schemas): HTMLElement[] {
 
 const MAX_SHOWN = 12;
 
-/** Returns the permitted values. A long list, such as that of all chains, is folded. */
+/** Returns the permitted values. A long list, for example of all chains, is folded. */
 function valueList(values: readonly unknown[]): HTMLElement {
   const shown = prose(values.map((value) => `\`${String(value)}\``).join(' '));
   if (values.length <= MAX_SHOWN) return element('p', { class: 'values' }, 'One of ', shown);

@@ -10,7 +10,7 @@ const kinds: Readonly<Record<SearchEntry['kind'], string>> = {
   setting: 'Setting',
 };
 
-/** Returns a dialog that searches everything, with the keys of a combobox. */
+/** Returns a dialog that searches the documentation. The keyboard works as in a combobox. */
 export async function createSearchDialog(): Promise<HTMLDialogElement> {
   const input = element('input', {
     type: 'search',
@@ -57,7 +57,7 @@ export async function createSearchDialog(): Promise<HTMLDialogElement> {
   list.addEventListener('click', ({ target }) => {
     if ((target as HTMLElement).closest('a') !== null) dialog.close();
   });
-  // A click beside the dialog hits the dialog itself.
+  // The target of a click outside the dialog's content is the dialog itself.
   dialog.addEventListener('click', ({ target }) => {
     if (target === dialog) dialog.close();
   });

@@ -1,17 +1,17 @@
 import MiniSearch from 'minisearch';
 
-/** Something that the search finds: a section of a guide, an operation, an event, an error code or a setting. */
+/** Something that a search can find: a section of a guide, an operation, an event, an error code or a setting. */
 export interface SearchEntry {
   readonly kind: 'guide' | 'operation' | 'event' | 'error' | 'setting';
-  /** Below the root of the documentation, such as `guides/policies#a-gap`, or `#/wallets/walletRpc`. */
+  /** Relative to the root of the documentation, such as `guides/policies#a-gap`, or `#/wallets/walletRpc`. */
   readonly href: string;
   readonly title: string;
-  /** The place of the entry, such as the guide of a section, or method and path of an operation. */
+  /** Where the entry belongs, such as the guide of a section, or the method and path of an operation. */
   readonly place: string;
   readonly text: string;
 }
 
-/** A part of a text. `isMatch`: the search found it. */
+/** A piece of a text. `isMatch`: the search has found this piece. */
 export interface Piece {
   readonly text: string;
   readonly isMatch: boolean;
@@ -29,7 +29,7 @@ export type Search = (text: string) => readonly Found[];
 
 const MAX_FOUND = 30;
 
-/** Words that say nothing about a text. */
+/** Words that are too common to search for. */
 const fillWords = new Set([
   'a',
   'an',
@@ -47,7 +47,10 @@ const fillWords = new Set([
   'with',
 ]);
 
-/** Reads words as readers type them: `createWallet` is also found as `create wallet`, `policy_violation` by a part. */
+/**
+ * Splits text into words that readers may type: `createWallet` is also found as `create wallet`, and
+ * `policy_violation` by either word.
+ */
 function wordsIn(text: string): string[] {
   return (text.match(/[\p{L}\p{N}_]+(?:\.[\p{L}\p{N}_]+)*/gu) ?? []).flatMap((word) => {
     const parts = word.replace(/(\p{Ll})(\p{Lu})/gu, '$1 $2').split(/[\s_.]+/);
@@ -55,7 +58,7 @@ function wordsIn(text: string): string[] {
   });
 }
 
-/** Returns the stem of a word, so that `retry` finds `retries`, and `policies` finds `policy`. */
+/** Returns a word's stem, so that `retry` finds `retries`, and `policies` finds `policy`. */
 function stemOf(word: string): string {
   const lower = word.toLowerCase();
   return lower.length < 5 ? lower : lower.replace(/(?:ies|y|es|s)$/, '');
@@ -74,7 +77,7 @@ export function createSearch(entries: readonly SearchEntry[]): Search {
     prefix: (term: string) => term.length > 1,
     fuzzy: (term: string) => (term.length > 4 ? 0.2 : false),
     weights: { prefix: 0.5, fuzzy: 0.2 },
-    // Events repeat the words of the operations that cause them.
+    // Events rank lower, because they repeat the words of the operations that cause them.
     boostDocument: (id: number) => (entries[id]?.kind === 'event' ? 0.6 : 1),
   } as const;
   return (text) => {
@@ -89,7 +92,7 @@ export function createSearch(entries: readonly SearchEntry[]): Search {
   };
 }
 
-/** Splits a text into matches and the rest. `stems`: the beginnings of the words that were found. */
+/** Splits a text into matches and the text between them. `stems`: the beginnings of the words that were found. */
 function marked(text: string, stems: readonly string[]): Piece[] {
   if (stems.length === 0) return [{ text, isMatch: false }];
   const longestFirst = [...stems].sort((a, b) => b.length - a.length);

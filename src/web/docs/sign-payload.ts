@@ -1,7 +1,8 @@
 const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
 
 /**
- * Makes an authorization signature. `privateKey` is PKCS#8 in base64, with or without the lines of PEM.
+ * Makes an authorization signature. `privateKey` is PKCS#8 in base64, with or without the header and line breaks of
+ * PEM.
  *
  * @throws DOMException if it is not a P-256 key.
  */
@@ -20,7 +21,7 @@ function derSignature(raw: Uint8Array): number[] {
   return [0x30, inner.length, ...inner];
 }
 
-/** Removes leading zeros, and adds one if the first bit would be read as a sign (X.690 section 8.3). */
+/** Removes superfluous leading zeros, and adds one if the first bit would be read as a sign (X.690 section 8.3). */
 function derInteger(bytes: Uint8Array): number[] {
   const start = bytes.findIndex((byte) => byte !== 0);
   const digits = start === -1 ? [0] : [...bytes.subarray(start)];
@@ -29,7 +30,7 @@ function derInteger(bytes: Uint8Array): number[] {
 }
 
 /**
- * Serializes a value by RFC 8785. Members of objects are sorted by UTF-16 code units, and undefined properties are
+ * Serializes a value as canonical JSON (RFC 8785): members are sorted by UTF-16 code units, and undefined members are
  * omitted.
  */
 export function canonicalJson(value: unknown): string {
@@ -42,8 +43,8 @@ export function canonicalJson(value: unknown): string {
 }
 
 /**
- * Replaces names in an example body that must be unique, so that it can be sent repeatedly: external ids, and the
- * accounts of new users.
+ * Makes names in an example body unique, so that the body can be sent several times: external ids, and the accounts
+ * of new users.
  *
  * @param suffix lower-case letters and digits.
  */
@@ -60,14 +61,14 @@ export function withFreshNames(value: unknown, suffix: string, isAccount = false
   );
 }
 
-/** Makes a name unique. An email address keeps its domain, and the address of a wallet stays unchanged. */
+/** Makes a name unique. An email address keeps its domain, and a blockchain address stays unchanged. */
 function fresh(name: string, suffix: string): string {
   if (/^0x|^[1-9A-HJ-NP-Za-km-z]{32,}$/.test(name)) return name;
   const [local = '', domain] = name.split('@');
   return domain === undefined ? `${name}-${suffix}` : `${local}-${suffix}@${domain}`;
 }
 
-/** Makes a suffix that changes each millisecond. */
+/** Returns a suffix that is different in each millisecond. */
 export function newSuffix(): string {
   return Math.round(performance.timeOrigin + performance.now()).toString(36);
 }

@@ -4,14 +4,14 @@ import type { OperationDocument, Parameter, Settings } from './operation-documen
 import { pageUrl } from './page-url.ts';
 import { newSuffix, signPayload, withFreshNames } from './sign-payload.ts';
 
-/** The reader's input, which is kept while the page is open, but never stored. */
+/** What the reader has typed. It is kept while the page is open, but never stored. */
 const typed = { appId: '', appSecret: '', userToken: '', privateKey: '' };
 
-/** The form that the code and the request of an operation are made of. */
+/** The form from whose input an operation's code and request are built. */
 export interface TryForm {
   readonly form: HTMLFormElement;
   readonly read: () => Filled;
-  /** The names of the owners who sign, and their private keys. */
+  /** The owners who sign: their names and private keys. */
   readonly signers: () => readonly { readonly name: string; readonly privateKey: string }[];
 }
 

@@ -12,7 +12,7 @@ export interface ApiInput<Id extends OperationId> {
 export const signers: readonly SandboxSigner[] = ['alice', 'bob', 'carol'];
 
 /**
- * Reads from the API with the credentials of the sandbox's app. The request is not recorded in the log of requests.
+ * Reads from the API with the credentials of the sandbox's app. The request does not appear in the request log.
  *
  * @throws ControlError for an error response.
  */
@@ -39,7 +39,7 @@ export async function readApi<Id extends OperationId>(
   throw new ControlError(sent.status, errorOf(sent));
 }
 
-/** Returns the reason why a request failed. */
+/** Returns the error message of a failed request. */
 export function errorOf({ status, body }: Pick<SentRequest, 'status' | 'body'>): string {
   const { error } = (body ?? {}) as { error?: string };
   return error ?? (status === 0 ? 'the connection was closed without a response' : `status ${status}`);

@@ -3,7 +3,7 @@ import { sampleLanguages } from '../docs/code-samples.ts';
 
 const CA_FILE = '.custos/ca.pem';
 
-/** Returns the ways in which Home shows the connection: the name of the tab, and its text with the app's secret. */
+/** Returns the examples of a connection that Home shows: each tab's name, and its text with the app's secret. */
 export function connectionTexts(connection: SandboxConnection): readonly (readonly [string, string])[] {
   const { base_url: url, app_id: appId, app_secret: appSecret, header_prefix: prefix } = connection;
   const caFile = connection.ca_file ?? CA_FILE;

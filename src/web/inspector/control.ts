@@ -4,7 +4,7 @@ import { type OperationId, type Operations, operations } from '../../sandbox/gen
 export class ControlError extends Error {
   readonly status: number;
   readonly code: string | undefined;
-  /** The faults in the request, by the pointers of its members. */
+  /** The problems in the request, by JSON pointers to its members. */
   readonly issues: readonly RequestIssue[];
 
   constructor(status: number, message: string, code?: string, issues: readonly RequestIssue[] = []) {
@@ -20,13 +20,13 @@ interface RequestIssue {
   readonly message: string;
 }
 
-/** Returns the faults that the body of an error response names. */
+/** Returns the problems that the body of an error response names. */
 export function issuesIn(body: unknown): readonly RequestIssue[] {
   const { data } = (body ?? {}) as { data?: { issues?: readonly RequestIssue[] } };
   return data?.issues ?? [];
 }
 
-/** The path, query and body of an operation, without the parts that it does not have. */
+/** The path, query and body of an operation. Parts that the operation does not have are omitted. */
 export type ControlInput<Id extends OperationId> = Part<'path', Operations[Id]['path']> &
   Part<'query', Operations[Id]['query']> &
   Part<'body', Operations[Id]['body']>;
@@ -68,14 +68,14 @@ async function send(target: string, init: RequestInit): Promise<Response> {
   }
 }
 
-/** Replaces the parameters of a path. */
+/** Fills in the parameters of a path template. */
 export function fillPath(template: string, values: object = {}): string {
   return template.replace(/\{(\w+)\}/g, (_, name: string) =>
     encodeURIComponent(String((values as Record<string, unknown>)[name])),
   );
 }
 
-/** Builds a query. Arrays become repeated names, and undefined members are omitted. */
+/** Builds a query string. An array becomes a repeated parameter, and undefined members are omitted. */
 export function queryText(query: object = {}): string {
   const pairs = Object.entries(query).flatMap(([name, value]: [string, unknown]) =>
     value === undefined ? [] : [value].flat().map((item): [string, string] => [name, String(item)]),

@@ -1,6 +1,9 @@
 import type { SandboxCoverageOperation } from '../../sandbox/generated/schemas.ts';
 
-/** A cell of the map: used, documented but never used, or not documented. */
+/**
+ * A cell of the map: a documented status with its count, which may be 0, or undefined if the status is not
+ * documented.
+ */
 type CoverageCell = { readonly count: number } | undefined;
 
 export interface CoverageMap {
@@ -9,7 +12,7 @@ export interface CoverageMap {
   readonly rows: readonly { readonly operation: string; readonly cells: readonly CoverageCell[] }[];
 }
 
-/** Lays operations out against statuses. */
+/** Arranges operations in rows and statuses in columns. */
 export function coverageMap(operations: readonly SandboxCoverageOperation[]): CoverageMap {
   const statuses = [...new Set(operations.flatMap(({ statuses: own }) => Object.keys(own)))].sort();
   const rows = operations.map(({ operation, statuses: own }) => ({
@@ -22,7 +25,7 @@ export function coverageMap(operations: readonly SandboxCoverageOperation[]): Co
   return { statuses, rows };
 }
 
-/** How strongly a cell is coloured, from 0 for never to 4 for a hundred times and more. */
+/** Returns how strongly to colour a cell, from 0 for never used to 4 for a hundred times or more. */
 export function strengthOf(count: number): 0 | 1 | 2 | 3 | 4 {
   if (count === 0) return 0;
   if (count < 3) return 1;

@@ -3,7 +3,7 @@ import type { SandboxEvent, SandboxEvents } from '../../sandbox/generated/schema
 const MAX_EVENTS = 10_000;
 const RETRY_MS = 1000;
 
-/** Returns the events with those of the next page. At most 10,000 are kept. */
+/** Appends the events of the next page. Keeps at most 10,000 events. */
 export function appendEvents(
   kept: readonly SandboxEvent[],
   { data, began_anew: isNewLog }: Pick<SandboxEvents, 'data' | 'began_anew'>,
@@ -11,12 +11,12 @@ export function appendEvents(
   return [...(isNewLog ? [] : kept), ...data].slice(-MAX_EVENTS);
 }
 
-/** The number of the newest events whose deliveries are read again until they have ended. */
+/** How many of the newest events are read again until their deliveries have ended. */
 const MOST_UNSETTLED = 100;
 
 /**
- * Returns the position after which the newest events are read again because their deliveries have not ended.
- * Undefined if the deliveries of all of them have.
+ * Returns the position after which the newest events must be read again because some of their deliveries have not
+ * ended. Returns undefined if all have ended.
  */
 export function unsettledAfter(events: readonly SandboxEvent[]): string | undefined {
   const newest = events.slice(-MOST_UNSETTLED);
@@ -28,7 +28,7 @@ export function unsettledAfter(events: readonly SandboxEvent[]): string | undefi
   return before?.id ?? 'start';
 }
 
-/** Returns the events with the present state of those that were read again. */
+/** Replaces the events that were read again by their current state. */
 export function withRenewed(
   events: readonly SandboxEvent[],
   renewed: readonly SandboxEvent[],
@@ -58,7 +58,7 @@ interface Feed {
   readonly fail: (message: string) => void;
 }
 
-/** Reads events as they are recorded, until `signal` is aborted. After a failure, it reads all of them again. */
+/** Reads events as they are recorded, until `signal` is aborted. After a failure, reads all events again. */
 export async function eventFeed({ signal, read, add, fail }: Feed): Promise<void> {
   let cursor = 'start';
   while (!signal.aborted) {

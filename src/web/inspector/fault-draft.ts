@@ -8,7 +8,7 @@ import type {
 /** A field of the form. */
 export type DraftField = FaultField | 'probability' | 'count';
 
-/** The input of the form. The texts of fields stay when another effect is chosen. */
+/** The input of the form. The text of a field is kept when another effect is selected. */
 export type FaultDraft = Readonly<Partial<Record<DraftField, string>>>;
 
 export const fieldTitles: Readonly<Record<DraftField, string>> = {
@@ -55,7 +55,7 @@ export function formFields(effect: SandboxFaultEffect): readonly DraftField[] {
 /**
  * Returns the rule that the form describes. Empty fields, and fields that the effect does not use, are omitted.
  *
- * @throws Error for a text that is not a number where a number is expected.
+ * @throws Error if a field that must be a number is not.
  */
 export function faultRequest(effect: SandboxFaultEffect, draft: FaultDraft): AddSandboxFaultRequest {
   const given = formFields(effect).flatMap((field): [string, unknown][] => {
@@ -74,7 +74,7 @@ function readField(field: DraftField, text: string): unknown {
   return isShare ? number / 100 : number;
 }
 
-/** Returns the target of a rule as text. */
+/** Describes the requests or events to which a rule applies. */
 export function selectionText(fault: SandboxFault): string {
   const parts = (['operation', 'app_id', 'wallet_id', 'chain', 'event_type'] as const).flatMap((field) =>
     fault[field] === null ? [] : [`${field.replace(/_(id|type)$/, '')} ${fault[field]}`],
@@ -82,7 +82,7 @@ export function selectionText(fault: SandboxFault): string {
   return parts.join(', ') || 'everything';
 }
 
-/** Returns the effect of a rule as text, such as `error unavailable` or `latency 200–2000 ms`. */
+/** Describes the effect of a rule, such as `error unavailable` or `latency 200–2000 ms`. */
 export function effectText(fault: SandboxFault): string {
   const { effect, code, delay_ms: delay, max_delay_ms: most, blocks } = fault;
   const retryAfter = fault.retry_after_seconds;
@@ -96,7 +96,7 @@ export function effectText(fault: SandboxFault): string {
   ].join(' ');
 }
 
-/** Returns the probability of a rule and its number of hits as text, such as `25%, 1 of 3`. */
+/** Describes a rule's probability and its number of hits, such as `25%, 1 of 3`. */
 export function hitsText({
   probability,
   count,

@@ -1,6 +1,6 @@
 import type { SandboxAssetBooks } from '../../sandbox/generated/schemas.ts';
 
-/** A place where money comes from or is, with its share of the whole from 0 to 1. */
+/** A source or a holder of money. `from` and its end are its position in the whole, from 0 to 1. */
 export interface FlowEnd {
   readonly name: string;
   /** In base units. */
@@ -9,7 +9,10 @@ export interface FlowEnd {
   readonly to: number;
 }
 
-/** A band from a source to a holder, with its place in the whole from 0 to 1. Both columns have the same sum. */
+/**
+ * A band from a source to a holder. Its position on both sides is a part of the whole, from 0 to 1. Both columns have
+ * the same sum.
+ */
 interface FlowBand {
   readonly source: string;
   readonly holder: string;
@@ -26,8 +29,9 @@ export interface MoneyFlow {
 const SHARES = 1_000_000n;
 
 /**
- * Returns the flow of one asset from where it came from to where it is. What contracts burned is a holder of its own.
- * Every source feeds the holders in their order, because money has no marks: what matters are the two columns.
+ * Returns the flow of one asset from its sources to its holders. What smart contracts have burned counts as a holder.
+ * The bands between the columns are arbitrary, because money is fungible: each source feeds the holders in their
+ * order.
  */
 export function flowOf({
   given,
@@ -60,7 +64,7 @@ function positive(all: readonly [string, bigint][]): readonly [string, bigint][]
   return all.filter(([, amount]) => amount > 0n).sort(([, a], [, b]) => (a > b ? -1 : a < b ? 1 : 0));
 }
 
-/** Places amounts one below the other. */
+/** Stacks amounts from top to bottom. */
 function ends(all: readonly [string, bigint][]): readonly FlowEnd[] {
   const whole = all.reduce((sum, [, amount]) => sum + amount, 0n);
   let before = 0n;

@@ -1,12 +1,12 @@
 import { chainOfCaip2 } from '../../engine/assets/known-chains.ts';
 
-/** What a colour says: it went well, it needs a look, it failed, it is under way, or nothing. */
+/** The meaning of a colour: success, needs attention, failure, in progress, or none. */
 export type Tone = 'good' | 'warn' | 'bad' | 'info' | 'none';
 
-/** Names that are not the words of the contract's name. */
+/** Chains whose names are not the words of their API name. */
 const names: Readonly<Record<string, string>> = { bsc: 'BNB Chain', zksync_era: 'ZKsync Era' };
 
-/** The colours of chains by their names, of test networks by their main network, and of chain types. */
+/** The colours of chains by name (a test network has its main network's colour) and of chain types. */
 const colors: Readonly<Record<string, string>> = {
   ethereum: '#5b6ee1',
   sepolia: '#5b6ee1',
@@ -33,7 +33,7 @@ const colors: Readonly<Record<string, string>> = {
 const OTHER_COLOR = '#56637a';
 
 /**
- * Returns the name and the colour of a chain, from its CAIP-2 id, its name in the API or its type, such as
+ * Returns the name and the colour of a chain, given by its CAIP-2 id, its API name or its type, such as
  * `eip155:8453`, `base` or `bitcoin-segwit`.
  */
 export function chainOf(id: string): { readonly name: string; readonly color: string } {
@@ -48,18 +48,18 @@ export function shortened(text: string): string {
   return text.length <= 14 ? text : `${text.slice(0, 6)}…${text.slice(-4)}`;
 }
 
-/** What a row of requests or events is about. */
+/** The resource that a row of requests or events is about, and its wallet. */
 interface About {
   readonly subject: { readonly type: string; readonly id: string; readonly name: string | null } | null;
   readonly wallet: { readonly name: string | null; readonly address: string } | null;
 }
 
-/** The name of a wallet, or its shortened address. */
+/** Returns the name of a wallet, or its shortened address if it has none. */
 export function walletText({ name, address }: NonNullable<About['wallet']>): string {
   return name ?? shortened(address);
 }
 
-/** The subject of a row in words: `Treasury`, `Treasury, transaction fmfdj6…38zc` or `user alice@example.com`. */
+/** Describes what a row is about: `Treasury`, `Treasury, transaction fmfdj6…38zc` or `user alice@example.com`. */
 export function subjectText({ subject, wallet }: About): string {
   const of = wallet === null ? [] : [walletText(wallet)];
   const isWallet = subject?.type === 'wallet';
@@ -74,7 +74,7 @@ export function usdText(amount: string): string {
   return `$${BigInt(whole).toLocaleString('en')}.${part.padEnd(2, '0').slice(0, 2)}`;
 }
 
-/** Turns a name of the API into words: `earn_deposit` becomes `Earn deposit`. */
+/** Turns an API name into words: `earn_deposit` becomes `Earn deposit`. */
 export function inWords(name: string): string {
   const words = name.replaceAll(/[_.]/g, ' ');
   return words === '' ? '' : words[0]!.toUpperCase() + words.slice(1);

@@ -24,17 +24,17 @@ import {
 } from 'lucide';
 import type { ComponentType } from 'preact';
 
-/** A page of the inspector. Its code is loaded when the page is opened. */
+/** A page of the inspector. Its code is loaded when the page is first opened. */
 export interface PageEntry {
   /** The first segment of the page's address. */
   readonly id: string;
-  /** The title in the navigation and of the window. */
+  /** The title in the navigation and in the browser window. */
   readonly title: string;
   readonly icon: IconNode;
   readonly load: () => Promise<{ readonly Page: ComponentType }>;
 }
 
-/** The pages in the groups and in the order of the navigation. */
+/** The pages in the order of the navigation, by group. */
 export const groups: readonly { readonly title: string; readonly pages: readonly PageEntry[] }[] = [
   {
     title: 'Observe',
@@ -86,7 +86,7 @@ export const groups: readonly { readonly title: string; readonly pages: readonly
   },
 ];
 
-/** A page that shows every part in every state. No menu leads to it. */
+/** A page that shows every UI component in every state. No menu links to it. */
 const components: PageEntry = {
   ...{ id: 'components', title: 'Components', icon: Layers },
   load: () => import('./pages/components.tsx'),

@@ -1,7 +1,7 @@
 import { control } from './control.ts';
 import { hrefOf } from './routes.ts';
 
-/** What an action did, and the page that shows it. */
+/** The result of an action in words, and the page that shows it. */
 interface Done {
   readonly text: string;
   readonly href?: string;
@@ -33,7 +33,7 @@ async function advance(ms: number, words: string): Promise<Done> {
   return { text: `The clock is ${words} ahead` };
 }
 
-/** What Home and the palette offer at a press. */
+/** The actions that Home and the command palette offer. */
 export const quickActions: readonly QuickAction[] = [
   {
     title: 'Create a wallet',

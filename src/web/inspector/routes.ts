@@ -1,12 +1,12 @@
 /** The route in the URL fragment, such as `#/requests/3f2b?status=4xx`. */
 export interface Route {
   readonly page: string;
-  /** The segments after the page. */
+  /** The segments after the page's name. */
   readonly path: readonly string[];
   readonly query: Readonly<Record<string, string>>;
 }
 
-/** Parses the part of an address from `#` on. The default page is Home. */
+/** Parses the fragment of an address, which begins with `#`. The default page is Home. */
 export function parseRoute(hash: string): Route {
   const [path = '', query = ''] = hash.replace(/^#?\/?/, '').split('?', 2);
   const [page = '', ...rest] = path
@@ -20,7 +20,7 @@ export function parseRoute(hash: string): Route {
   };
 }
 
-/** Returns the address of a route, from `#` on. Empty values of the query are omitted. */
+/** Returns the fragment of a page's address, which begins with `#`. Empty values of the query are omitted. */
 export function hrefOf(page: string, path: readonly string[] = [], query: Route['query'] = {}): string {
   const set = Object.entries(query).filter(([, value]) => value !== '');
   const text = set.length === 0 ? '' : `?${new URLSearchParams(set)}`;

@@ -26,8 +26,8 @@ export function dateAndTime(ms: number): string {
 }
 
 /**
- * Formats a duration in milliseconds, such as `4.2 ms`, `3 s`, `5 min`, `2 h` or `3 d`. Each unit is used from two of
- * it on.
+ * Formats a duration in milliseconds, such as `4.2 ms`, `3 s`, `5 min`, `2 h` or `3 d`. A unit is used if there are
+ * at least two of it.
  */
 export function durationText(ms: number): string {
   const units: readonly [string, number][] = [
@@ -52,7 +52,10 @@ export function shareText({ covered, total }: Pick<SandboxCoverageFigure, 'cover
   return `${covered} of ${total}, ${percent} %`;
 }
 
-/** Returns the operations that were called, those that were not, or all. Those with the most requests come first. */
+/**
+ * Returns the operations that were called, those that were not called, or all of them. Operations with the most
+ * requests come first.
+ */
 export function shownOperations(
   operations: readonly SandboxCoverageOperation[],
   { text, which }: { readonly text: string; readonly which: string },
@@ -64,7 +67,7 @@ export function shownOperations(
     .sort((a, b) => b.requests - a.requests || a.operation.localeCompare(b.operation));
 }
 
-/** Formats a member of a quorum and whether it has signed. */
+/** Describes a member of a key quorum and whether it has signed. */
 export function memberText(member: IntentAuthorizationMember): string {
   if (member.type === 'key_quorum') {
     const name = `key quorum ${member.display_name ?? member.key_quorum_id}`;
@@ -75,7 +78,7 @@ export function memberText(member: IntentAuthorizationMember): string {
   return `${name}: ${signedAt === null ? 'has not signed' : `signed at ${dateAndTime(signedAt)} UTC`}`;
 }
 
-/** The members that identify an account, from the clearest one on. */
+/** The members that identify an account, best first. */
 const identifying = [
   'address',
   'number',
@@ -101,7 +104,7 @@ export function accountText(account: LinkedAccount): string {
   ].join(' ');
 }
 
-/** Formats a user: an account other than a wallet if there is one, otherwise the id. */
+/** Describes a user by an account that is not a wallet, else by a wallet account, else by the id. */
 export function userText({ id, linked_accounts: accounts }: Pick<User, 'id' | 'linked_accounts'>): string {
   const shown = accounts.find(({ type }) => type !== 'wallet' && type !== 'smart_wallet') ?? accounts[0];
   return shown === undefined ? id : accountText(shown);
@@ -114,13 +117,13 @@ export function sizeText(bytes: number): string {
   return `${Math.round((bytes / 1000 ** power) * 10) / 10} ${units[power]}`;
 }
 
-/** Formats when a snapshot was saved, and by which version. */
+/** Describes when and by which version a snapshot was saved. */
 export function savedText({ saved_at_ms: savedMs, version }: SandboxSnapshot): string {
   if (savedMs === null) return 'this file is not a snapshot, or is torn';
   return `${dateAndTime(savedMs)} UTC${version === null ? '' : `, version ${version}`}`;
 }
 
-/** Returns the name of a snapshot for a file: `Funded (1).snapshot` becomes `funded-1`. */
+/** Derives the name of a snapshot from a file name: `Funded (1).snapshot` becomes `funded-1`. */
 export function nameOfFile(file: string): string {
   const name = file
     .replace(/\.snapshot$/i, '')
@@ -132,7 +135,7 @@ export function nameOfFile(file: string): string {
   return name === '' ? 'uploaded' : name;
 }
 
-/** Returns the page that shows a resource. Undefined if no page does. */
+/** Returns the address of the page that shows a resource, or undefined if no page does. */
 export function resourceHref({ type, id }: SandboxScenarioResource): string | undefined {
   switch (type) {
     case 'wallet':

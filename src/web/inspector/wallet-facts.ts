@@ -46,14 +46,14 @@ const assets: Readonly<Record<string, readonly FaucetAsset[]>> = {
 };
 
 /**
- * Returns the assets that the faucet offers to a wallet of this chain type. Empty if the faucet has no named assets
- * for it.
+ * Returns the assets that the faucet offers to a wallet of this chain type. Returns an empty list if it offers none
+ * by name.
  */
 export function faucetAssets(chainType: string): readonly FaucetAsset[] {
   return Object.hasOwn(assets, chainType) ? assets[chainType]! : [];
 }
 
-/** Returns the balance queries of a wallet, one for each chain that the faucet supports. */
+/** Returns a wallet's balance queries, one per chain that the faucet supports. */
 export function balanceQueries(chainType: string): { chain: string; asset: never[] }[] {
   const byChain = new Map<string, string[]>();
   for (const { chain, asset } of faucetAssets(chainType)) {
@@ -62,7 +62,7 @@ export function balanceQueries(chainType: string): { chain: string; asset: never
   return [...byChain].map(([chain, names]) => ({ chain, asset: names as never[] }));
 }
 
-/** Returns an operation that signs with a wallet of this chain type, and its body. */
+/** Returns an example request that signs with a wallet of this chain type: its operation and its body. */
 export function signExample(chainType: string): { operation: string; body: object } {
   if (chainType === 'ethereum') {
     return {
@@ -79,10 +79,10 @@ export function signExample(chainType: string): { operation: string; body: objec
   return { operation: 'rawSignWallet', body: { params: { hash: `0x${'01'.repeat(32)}` } } };
 }
 
-/** The maximum number of pages that are read of a list. */
+/** The maximum number of pages that are read from one list. */
 const MAX_PAGES = 100;
 
-/** Reads all items of a paginated list. */
+/** Reads all pages of a paginated list and returns their items. */
 export async function allPages<Item>(
   read: (cursor: {
     readonly cursor?: string;

@@ -4,11 +4,11 @@ import { shortened } from './names.ts';
 
 const MAX_WALLETS = 1000;
 
-/** The names of wallets by their ids, and by `ext_wal_` with their external ids. */
+/** The names of wallets, by their ids and by their external ids, which begin with `ext_wal_`. */
 const names = signal<ReadonlyMap<string, string>>(new Map());
 let isReading = false;
 
-/** Reads the names of the newest thousand wallets. Names that are known stay when the sandbox does not respond. */
+/** Reads the names of the newest thousand wallets. If the sandbox does not respond, known names are kept. */
 export async function readWalletNames(): Promise<void> {
   if (isReading) return;
   isReading = true;
@@ -25,7 +25,7 @@ export async function readWalletNames(): Promise<void> {
       }),
     );
   } catch {
-    // Ids are shown in place of names.
+    // Without names, pages show ids.
   } finally {
     isReading = false;
   }

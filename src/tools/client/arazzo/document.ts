@@ -15,7 +15,10 @@ import {
   text,
 } from './request-of-step.ts';
 
-/** The parts of an Arazzo 1.0 document that Custos uses. References to `components` are replaced. */
+/**
+ * The parts of an Arazzo 1.0 document that Custos uses. References to `components` have been replaced by their
+ * targets.
+ */
 export interface ArazzoDocument {
   readonly arazzo: string;
   readonly info: { readonly title: string; readonly summary?: string };
@@ -67,7 +70,7 @@ export interface Step {
   readonly onSuccess?: readonly Action[];
   readonly onFailure?: readonly Action[];
   readonly outputs?: Readonly<Record<string, string>>;
-  /** An extension: the seeded users who sign the request. */
+  /** An extension of Arazzo: the seeded users who sign the request. */
   readonly 'x-sign-as'?: readonly string[];
 }
 
@@ -171,7 +174,7 @@ const document = object({
   optional: { components: any },
 });
 
-/** Thrown for a document that does not follow Arazzo 1.0, or uses an unsupported part of it. */
+/** Lists everything in the value that does not follow Arazzo 1.0, or that Custos does not support. */
 function faultsOfShape(value: unknown): string[] {
   const faults: string[] = [];
   document(value, '', (fault) => void faults.push(fault));
@@ -179,7 +182,7 @@ function faultsOfShape(value: unknown): string[] {
 }
 
 /**
- * Replaces two kinds of references by the objects to which they refer: reusable objects such as `{reference:
+ * Replaces two kinds of references by their targets: reusable objects such as `{reference:
  * $components.parameters.page, value: 2}`, and schemas of `inputs`.
  */
 function withoutReferences(value: unknown, report: (fault: string) => void): unknown {
@@ -205,14 +208,14 @@ function withoutReferences(value: unknown, report: (fault: string) => void): unk
   );
 }
 
-/** Far more bytes than anyone writes by hand. */
+/** The maximum size of a document. It is far more than anyone writes by hand. */
 const MAX_BYTES = 1_000_000;
 
 /**
  * Reads an Arazzo 1.0 document in YAML or JSON, and checks everything that can be checked before a request is sent:
  * operations, conditions, and the steps and workflows to which it refers.
  *
- * @throws ConfigError that lists every fault.
+ * @throws ConfigError, which lists every problem.
  */
 export function readArazzoFile(file: string): ArazzoDocument {
   let source: string;
@@ -225,8 +228,10 @@ export function readArazzoFile(file: string): ArazzoDocument {
 }
 
 /**
+ * Reads an Arazzo 1.0 document from its text, with the checks of `readArazzoFile`.
+ *
  * @param file the name of the file in errors.
- * @throws ConfigError that lists every fault.
+ * @throws ConfigError, which lists every problem.
  */
 export function readArazzo(source: string, file: string): ArazzoDocument {
   const refuse = (faults: readonly string[]): never => {

@@ -1,6 +1,6 @@
 import { parsePath, valueAt } from '../../../sandbox/events.ts';
 
-/** A request and its response, in the form that expressions read. */
+/** A request and its response, in the form in which expressions read them. */
 export interface Exchange {
   readonly url: string;
   readonly method: string;
@@ -29,19 +29,19 @@ export interface Scope {
   readonly workflows: ReadonlyMap<string, { readonly inputs: Outputs; readonly outputs: Outputs }>;
   readonly sources: Readonly<Record<string, unknown>>;
   readonly exchange?: Exchange | undefined;
-  /** The outputs of the workflow that a step ran. */
+  /** The outputs of the workflow that the step has run; undefined for other steps. */
   readonly outputs?: Outputs | undefined;
 }
 
 const expressionStart =
   /^\$(url|method|statusCode|(request|response|inputs|outputs|steps|workflows|sourceDescriptions)\.)/;
 
-/** Returns whether the whole text is a runtime expression (Arazzo 1.0.1, section 4.7). */
+/** Returns whether the whole string is a runtime expression (Arazzo 1.0.1, section 4.7). */
 function isExpression(text: string): boolean {
   return expressionStart.test(text);
 }
 
-/** Returns the value of an expression. Undefined when it has none. */
+/** Returns the value of an expression, or undefined if it has none. */
 export function evaluate(expression: string, scope: Scope): unknown {
   const { exchange } = scope;
   if (expression === '$url') return exchange?.url;
@@ -70,8 +70,8 @@ function ofMessage(rest: string, message: Message | undefined, request?: Exchang
 }
 
 /**
- * Returns the value at `#/a/b`, `a.b[0]`, or `name#/a/b`. The longest existing name is used, because names of outputs
- * may contain dots.
+ * Returns the value at `#/a/b`, `a.b[0]`, or `name#/a/b`. Names of outputs may contain dots, so the longest name that
+ * exists is used.
  */
 function lookUp(value: unknown, path: string): unknown {
   if (path === '' || value === undefined) return value;
@@ -90,7 +90,7 @@ function lookUp(value: unknown, path: string): unknown {
   return undefined;
 }
 
-/** Resolves `#/data[0].id`: a pointer, then the operators of conditions. */
+/** Resolves `#/data[0].id`: a JSON pointer, followed by the operators `[0]` and `.id` that conditions use. */
 function throughBrackets(value: unknown, pointer: string): unknown {
   const mark = pointer.slice(2).search(/[.[]/);
   if (mark === -1) return undefined;
@@ -106,8 +106,8 @@ export class NoValueError extends Error {
 }
 
 /**
- * Returns `value` with its expressions replaced. A text that is an expression keeps the type of the expression's
- * value. `{$inputs.name}` inside a text becomes text.
+ * Returns a copy of `value` with its expressions replaced. A string that is an expression as a whole gets the type of
+ * the expression's value. `{$inputs.name}` inside a string is replaced by text.
  *
  * @throws NoValueError
  */
@@ -144,7 +144,7 @@ export class InvalidConditionError extends Error {
 
 type Evaluated = (scope: Scope) => unknown;
 
-/** A parsed condition: whether it holds, and the expressions in it. */
+/** A parsed condition: a function that evaluates it, and the expressions in it. */
 interface Condition {
   readonly holds: (scope: Scope) => boolean;
   readonly expressions: readonly string[];
@@ -153,7 +153,7 @@ interface Condition {
 const token =
   /\s*(?:(?<operator>&&|\|\||==|!=|<=|>=|[<>!()])|'(?<quoted>(?:[^']|'')*)'|(?<expression>\$[^\s()=!<>&|']+)|(?<word>[^\s()=!<>&|']+))/y;
 
-/** A part of a condition. Its kind is a group of `token`. */
+/** A token of a condition. Its kind is the name of a group in the regular expression `token`. */
 interface Token {
   readonly kind: string;
   readonly text: string;
@@ -248,8 +248,8 @@ function operandOf({ kind, text }: Token): Evaluated {
 }
 
 /**
- * Compares values. Texts are compared without regard to case. A number and the text of a number are compared as
- * numbers.
+ * Compares two values. Strings are compared without regard to case. A number and a string that contains a number are
+ * compared as numbers.
  */
 function compare(left: unknown, operator: string, right: unknown): boolean {
   const [a, b] = comparable(left, right);

@@ -13,7 +13,7 @@ import type { SentRequest } from '../sandbox-client.ts';
 import type { ArazzoDocument, Parameter, Step, Workflow } from './document.ts';
 import { asText, type Exchange, fill, type Scope } from './expression.ts';
 
-/** The request of a step, and its values that expressions can read. */
+/** The request of a step, and the values in it that expressions can read. */
 interface StepRequest {
   readonly sent: SentRequest;
   readonly seen: Pick<Exchange, 'url' | 'method' | 'request'>;
@@ -30,7 +30,7 @@ export class UnsendableError extends Error {
 interface Sending {
   readonly place: SandboxPlace;
   readonly operation: CallableOperation;
-  /** The parameters of the workflow. A parameter of the step with the same name and place takes precedence. */
+  /** The parameters of the workflow. A parameter of the step with the same name and location takes precedence. */
   readonly parameters: readonly Parameter[];
 }
 
@@ -86,7 +86,10 @@ function readParameters(parameters: readonly Parameter[], scope: Scope) {
   return values;
 }
 
-/** Returns the idempotency key and the expiry are part of the signed payload. */
+/**
+ * Returns the headers of a request. The idempotency key and the expiry are part of the signed payload, so they are
+ * separated from other headers.
+ */
 function headersOf(
   given: ReadonlyMap<string, unknown>,
   prefix: string,
@@ -152,7 +155,7 @@ function invalid(fault: string): ConfigError {
   return new ConfigError('invalid step:', [fault]);
 }
 
-/** Reports the faults of a value. `at` is its JSON pointer. */
+/** Reports what is wrong with a value. `at` is the value's JSON pointer. */
 export type Check = (value: unknown, at: string, report: (fault: string) => void) => void;
 
 interface Fields {
@@ -193,7 +196,7 @@ export function mapOf(item: Check): Check {
   };
 }
 
-/** Returns a check for an object with these fields and with extensions, whose names begin with `x-`. */
+/** Returns a check for an object that has these fields, and perhaps extensions, whose names begin with `x-`. */
 export function object({ required, optional = {} }: Fields): Check {
   return (value, at, report) => {
     if (!isObject(value)) return report(`${at === '' ? '/' : at}: expected an object, got ${shown(value)}`);
@@ -228,10 +231,10 @@ const checks: Readonly<Record<string, (value: unknown) => boolean>> = {
 };
 
 /**
- * Returns the inputs of each workflow: the given values, and the defaults in its schema. Only `required`, `type` and
- * `default` of the schema are read.
+ * Returns the inputs of each workflow: the given values, and the defaults in its schema. Of the schema, only
+ * `required`, `type` and `default` are read.
  *
- * @throws ConfigError for inputs that no workflow has, that are missing, or that have another type.
+ * @throws ConfigError for inputs that no workflow has, that are missing, or that have the wrong type.
  */
 export function readInputs(workflows: readonly Workflow[], given: Inputs): ReadonlyMap<string, Inputs> {
   const faults: string[] = [];

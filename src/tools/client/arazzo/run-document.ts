@@ -17,12 +17,12 @@ import {
 } from './expression.ts';
 import { operationIdOf, readInputs, requestOfStep, UnsendableError } from './request-of-step.ts';
 
-/** The outcome of a step. */
+/** The result of a step. */
 interface StepResult {
   readonly operation: string;
   readonly exchange: Exchange | undefined;
   readonly requestId: string | null;
-  /** The reasons why it failed. Empty for a success. */
+  /** The reasons why the step failed. Empty for a success. */
   readonly failures: readonly string[];
 }
 
@@ -48,7 +48,7 @@ async function sendStep(
   return { operation: operation.id, exchange, requestId, failures };
 }
 
-/** Returns undefined when the connection was closed without a response, for example by a fault rule. */
+/** Sends a request. Returns undefined if the connection was closed without a response, for example by a fault rule. */
 async function sendAnyway(
   client: SandboxClient,
   request: Parameters<SandboxClient['send']>[0],
@@ -56,7 +56,7 @@ async function sendAnyway(
   try {
     return await client.send(request);
   } catch {
-    // Throws if the sandbox does not run at all.
+    // Throws if no sandbox is running.
     await client.call('GET', '/clock');
     return undefined;
   }
@@ -84,7 +84,7 @@ function faultOf(error: unknown): string {
 }
 
 /**
- * Returns the criteria that are not satisfied, with the observed values.
+ * Lists the criteria that are not satisfied, with the observed values.
  *
  * CHOICE: a step without criteria succeeds with any 2xx status. Arazzo does not define this.
  */
@@ -101,7 +101,10 @@ function isSatisfied({ condition, context = '', type }: Criterion, scope: Scope)
   return value !== undefined && matches(new RegExp(condition, 'u'), asText(value));
 }
 
-/** Returns the scenario may come from other people, and its pattern may take exponential time. */
+/**
+ * Matches a pattern with a time limit. The document may come from someone else, and its pattern may take exponential
+ * time.
+ */
 function matches(pattern: RegExp, text: string): boolean {
   try {
     return runInNewContext('pattern.test(text)', { pattern, text }, { timeout: MAX_MATCH_MS }) as boolean;
@@ -130,11 +133,11 @@ export interface PlayedStep extends SandboxScenarioStep {
   readonly step: string;
   /** The criteria that were not satisfied, with the observed values. Empty for a success. */
   readonly failures: readonly string[];
-  /** Advice about an error response. */
+  /** The sandbox's advice about an error response. */
   readonly hint: string | null;
 }
 
-/** The outcome of a document. */
+/** The result of running a document. */
 export interface PlayedDocument {
   readonly name: string;
   readonly succeeded: boolean;
@@ -154,13 +157,13 @@ export function isArazzoFile(text: string): boolean {
   return /[./\\]/.test(text);
 }
 
-/** The maximum number of steps in total, so that a circular `goto` ends. */
+/** The maximum number of steps in total, which ends a circular `goto`. */
 const MAX_STEPS = 1000;
 const MAX_DEPTH = 10;
-/** CHOICE: Arazzo sets no limit. */
+/** CHOICE: a maximum for `retryAfter`. Arazzo sets none. */
 const MAX_RETRY_AFTER_S = 30;
 
-/** The state that all workflows of a run share. */
+/** The state that all workflows of one execution share. */
 interface Run {
   readonly client: SandboxClient;
   readonly document: ArazzoDocument;
@@ -176,7 +179,7 @@ interface WorkflowResult {
 }
 
 /**
- * Runs the workflows of a document in a sandbox, each after the workflows on which it depends.
+ * Runs the workflows of a document in a sandbox, each after the workflows it depends on.
  *
  * @throws ConfigError for inputs and workflows that the document does not have.
  * @throws SandboxUnavailableError
@@ -202,7 +205,11 @@ export async function runDocument(
   return { name: document.info.title, succeeded, steps: run.steps, outputs };
 }
 
-/** @throws ConfigError for an unknown workflow, or a workflow that depends on itself. */
+/**
+ * Returns the wanted workflow, or all, each after the workflows it depends on.
+ *
+ * @throws ConfigError for an unknown workflow, or a workflow that depends on itself.
+ */
 function inOrder({ workflows }: ArazzoDocument, wanted: string | undefined): Workflow[] {
   const ordered: Workflow[] = [];
   const add = (id: string, above: readonly string[]): void => {
@@ -259,7 +266,7 @@ interface WorkflowState {
   readonly workflow: Workflow;
   readonly scope: Scope;
   readonly outputsOfSteps: Map<string, Readonly<Record<string, unknown>>>;
-  /** The number of times that each action has retried its step. */
+  /** How often each action has retried its step. */
   readonly retries: Map<string, number>;
 }
 
@@ -302,7 +309,10 @@ async function runOther(
   return { succeeded, next: undefined };
 }
 
-/** Sends the request of a step, or runs its workflow. `after` is the scope of the expressions that are evaluated after the step. */
+/**
+ * Sends the request of a step, or runs its workflow. `after` is the scope for expressions that are evaluated after
+ * the step.
+ */
 async function resultOf(
   step: Step,
   { workflow, scope }: WorkflowState,
@@ -332,10 +342,7 @@ function unsent(...failures: readonly string[]): StepResult {
   return { operation: '', exchange: undefined, requestId: null, failures };
 }
 
-/**
- * Returns the first action whose criteria are satisfied. Actions of the step take precedence over actions of the
- * workflow.
- */
+/** Returns the first action whose criteria are satisfied. The step's actions take precedence over the workflow's. */
 function actionOf(
   step: Step,
   { workflow, hasFailed, scope }: { workflow: Workflow; hasFailed: boolean; scope: Scope },

@@ -1,4 +1,4 @@
-/** The members of the OpenAPI document that the page of operations reads. */
+/** The members of the OpenAPI document that this page reads. */
 export interface ApiDocument {
   readonly paths: Readonly<Record<string, Readonly<Record<string, RawOperation>>>>;
   readonly components?: { readonly parameters?: Readonly<Record<string, RawParameter>> };
@@ -36,20 +36,20 @@ interface ApiExample {
   readonly value: unknown;
 }
 
-/** An operation of the API in the form of its page. */
+/** An operation of the API in the form that its page shows. */
 export interface ApiOperation {
   readonly id: string;
   readonly method: string;
   readonly path: string;
   readonly summary: string;
   readonly description: string;
-  /** The names and examples of its path parameters. */
+  /** Path parameters: names with example values. */
   readonly parameters: Readonly<Record<string, string>>;
   readonly examples: readonly ApiExample[];
   readonly responses: readonly (ApiExample & { readonly status: string })[];
 }
 
-/** Returns the operations of a document, by name. */
+/** Returns the operations of a document, sorted by name. */
 export function operationsOf({ paths, components }: ApiDocument): ApiOperation[] {
   const shared = components?.parameters ?? {};
   return Object.entries(paths)
@@ -100,7 +100,7 @@ export function matchingOperations(operations: readonly ApiOperation[], text: st
   );
 }
 
-/** Returns the text of a request, which the user can edit and send. */
+/** Returns the text of a request that the user can edit and send. */
 export function draftRequest({ parameters }: Pick<ApiOperation, 'parameters'>, body: unknown): string {
   const draft = {
     ...(Object.keys(parameters).length === 0 ? {} : { path: parameters }),
@@ -112,9 +112,9 @@ export function draftRequest({ parameters }: Pick<ApiOperation, 'parameters'>, b
 }
 
 /**
- * Parses an edited text.
+ * Parses the text that the user has edited.
  *
- * @throws Error for a text that is not a JSON object, or has other members.
+ * @throws Error for a text that is not a JSON object, or that has other members.
  */
 export function readDraft(text: string): {
   path?: Record<string, string>;

@@ -1,6 +1,6 @@
 import type { Tone } from '../names.ts';
 
-/** The height of the highest bar, in units of the picture. */
+/** The height of the highest bar, in units of the SVG. */
 export const BARS_HEIGHT = 72;
 
 /** A part of a bar. */
@@ -10,7 +10,7 @@ export interface BarPart {
 }
 
 export interface Bar {
-  /** What the bar stands for, such as `12:05`. */
+  /** The label of the bar, such as `12:05`. */
   readonly title: string;
   readonly parts: readonly BarPart[];
 }
@@ -20,7 +20,7 @@ export function totalOf({ parts }: Bar): number {
   return parts.reduce((sum, { count }) => sum + count, 0);
 }
 
-/** Places the parts of a bar on top of each other. A part that is there is at least 2 px high. */
+/** Stacks the parts of a bar. A part whose count is not 0 is at least 2 px high. */
 export function stack(parts: readonly BarPart[], most: number) {
   let top = BARS_HEIGHT;
   return parts

@@ -1,4 +1,4 @@
-/** Returns the rows whose text contains the searched text, regardless of case. */
+/** Returns the rows whose text contains the search text, regardless of case. */
 export function matching<Row>(
   rows: readonly Row[],
   text: string,

@@ -1,4 +1,4 @@
-/** The part of a list that is drawn, as indexes from `first` up to but not including `end`. */
+/** The part of a list that is drawn: from index `first` up to but not including `end`. */
 export interface VisibleRows {
   readonly first: number;
   readonly end: number;
@@ -8,8 +8,8 @@ export interface VisibleRows {
 const MARGIN = 10;
 
 /**
- * Returns the rows to draw in a list of `count` rows, when it is scrolled down by `top` pixels in a window of
- * `height` pixels.
+ * Returns the rows to draw of a list with `count` rows that is scrolled down by `top` pixels in a window of `height`
+ * pixels.
  */
 export function visibleRows(list: {
   readonly count: number;
@@ -24,7 +24,7 @@ export function visibleRows(list: {
   return { first: limited(first), end: limited(end) };
 }
 
-/** Returns the row to which a key moves. Undefined for other keys. `current` is -1 when no row is active. */
+/** Returns the row to which a key moves, or undefined for other keys. `current` is -1 if no row is active. */
 export function rowAfterKey(
   key: string,
   list: { readonly current: number; readonly count: number; readonly pageRows: number },

@@ -1,7 +1,7 @@
 import type { PolicyExplanation } from '../../../sandbox/generated/schemas.ts';
 import { signExample } from '../wallet-facts.ts';
 
-/** A request with the decision that is expected of a policy. */
+/** A request with the decision that the policy is expected to make. */
 export interface BenchCase {
   readonly name: string;
   readonly operation: string;
@@ -10,7 +10,7 @@ export interface BenchCase {
   readonly expected: 'allowed' | 'denied';
 }
 
-/** The operations whose requests can be explained. */
+/** The operations whose requests can be evaluated under a draft. */
 export const judgeableOperations = [
   'walletRpc',
   'rawSignWallet',
@@ -22,7 +22,7 @@ const PREFIX = 'policy-cases/';
 
 type Store = Pick<Storage, 'getItem' | 'setItem' | 'removeItem'>;
 
-/** Reads the cases that the browser keeps for a policy. Anything else under the name is ignored. */
+/** Reads a policy's test cases from browser storage. Ignores anything else that is stored under the key. */
 export function loadCases(store: Store, policyId: string): readonly BenchCase[] {
   try {
     const value: unknown = JSON.parse(store.getItem(PREFIX + policyId) ?? '[]');
@@ -32,7 +32,7 @@ export function loadCases(store: Store, policyId: string): readonly BenchCase[] 
   }
 }
 
-/** Keeps the cases of a policy. None are kept for an empty list. */
+/** Stores the test cases of a policy. Removes the entry for an empty list. */
 export function saveCases(store: Store, policyId: string, cases: readonly BenchCase[]): void {
   if (cases.length === 0) store.removeItem(PREFIX + policyId);
   else store.setItem(PREFIX + policyId, JSON.stringify(cases));
@@ -44,13 +44,13 @@ function isCase(value: unknown): value is BenchCase {
   return isText && (expected === 'allowed' || expected === 'denied');
 }
 
-/** Returns a case with an example request of the chain type, which a policy denies by default. */
+/** Returns a case with an example request for the chain type. A policy denies it by default. */
 export function firstCase(chainType: string): BenchCase {
   const { operation, body } = signExample(chainType);
   return caseOf({ name: `Case of ${operation}`, operation, request: body, expected: 'denied' });
 }
 
-/** Returns a case with a request that is known, such as one that was recorded. */
+/** Returns a case for a known request, such as a recorded one. */
 export function caseOf({
   request,
   ...known
@@ -58,7 +58,7 @@ export function caseOf({
   return { ...known, request: JSON.stringify(request, null, 2) };
 }
 
-/** Returns whether a case came out as expected. */
+/** Returns whether the decision was the expected one. */
 export function hasPassed(
   { expected }: BenchCase,
   { decision }: Pick<PolicyExplanation, 'decision'>,
@@ -66,7 +66,7 @@ export function hasPassed(
   return decision === expected;
 }
 
-/** How many of the cases that were run came out as expected, such as `2 of 3 as expected`. */
+/** Describes how many of the executed cases had the expected result, such as `2 of 3 as expected`. */
 export function benchText(
   cases: readonly BenchCase[],
   results: readonly (BenchResult | undefined)[],
@@ -79,5 +79,5 @@ export function benchText(
   return run.length === 0 ? `${cases.length} saved` : `${passed.length} of ${run.length} as expected`;
 }
 
-/** The result of a case: the explanation, or why there is none. */
+/** The result of a case: the explanation, or the reason why there is none. */
 export type BenchResult = PolicyExplanation | { readonly error: string };

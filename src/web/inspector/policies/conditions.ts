@@ -5,7 +5,7 @@ import {
   typedFields,
 } from '../../../sandbox/generated/policy-fields.ts';
 
-/** A condition as it is edited. It may be incomplete, and has the members of its field source only. */
+/** A condition while it is edited. It may be incomplete, and it has only the members that its field source uses. */
 export interface Condition {
   readonly field_source: string;
   readonly field: string;
@@ -31,7 +31,8 @@ export function methodsOf(chainType: string): readonly string[] {
 }
 
 /**
- * Returns the field sources that a rule for this method can use. `*` can use those of every method of the chain type.
+ * Returns the field sources that a rule for this method can use. A rule for `*` can use those of every method of the
+ * chain type.
  */
 export function sourcesOf(chainType: string, method: string): readonly string[] {
   const wanted = method === '*' ? methodsOf(chainType) : [method];
@@ -40,17 +41,20 @@ export function sourcesOf(chainType: string, method: string): readonly string[] 
     .map(([name]) => name);
 }
 
-/** Returns a sentence about a field source. */
+/** Describes a field source in a sentence. */
 export function aboutSource(source: string): string {
   return sourceNamed(source)?.description ?? '';
 }
 
-/** Returns the member of a condition that declares its fields: an ABI, or the types of typed data. */
+/**
+ * Returns the member in which a condition declares its fields, an ABI or the types of typed data, or undefined if the
+ * source needs none.
+ */
 export function declarationOf(source: string): 'abi' | 'typed_data' | undefined {
   return sourceNamed(source)?.declared_by ?? undefined;
 }
 
-/** Returns the text with which the fields of a source begin that depend on what is stored, such as `aggregation.`. */
+/** Returns the prefix of a source's fields that name stored objects, such as `aggregation.`. */
 export function prefixOf(source: string): string | undefined {
   return sourceNamed(source)?.prefix?.text;
 }
@@ -59,7 +63,10 @@ function sourceNamed(name: string) {
   return Object.hasOwn(fieldSources, name) ? fieldSources[name] : undefined;
 }
 
-/** Returns the fields of a condition by name: those of its source, and those that its ABI or typed data declares. */
+/**
+ * Returns the fields that a condition can use, by name: those of its source, and those that its ABI or typed data
+ * declares.
+ */
 export function fieldsOf(condition: Condition): Readonly<Record<string, PolicyField>> {
   const known = sourceNamed(condition.field_source)?.fields ?? {};
   const declared = declaredTypes(condition).map(([name, type]): [string, PolicyField] => [
@@ -70,7 +77,7 @@ export function fieldsOf(condition: Condition): Readonly<Record<string, PolicyFi
 }
 
 /**
- * Returns the field that a condition names. Returns undefined if its source has no such field, or its declaration is
+ * Returns the field that a condition names, or undefined if its source has no such field or if its declaration is
  * incomplete.
  */
 export function fieldOf(condition: Condition): PolicyField | undefined {
@@ -80,7 +87,7 @@ export function fieldOf(condition: Condition): PolicyField | undefined {
   return prefix != null && condition.field.startsWith(prefix.text) ? prefix.field : undefined;
 }
 
-/** Returns the operators that fit a condition's field. All of them if the field is not known. */
+/** Returns the operators that fit a condition's field, or all operators if the field is unknown. */
 export function operatorsOf(condition: Condition): readonly string[] {
   return fieldOf(condition)?.operators ?? everyOperator;
 }
@@ -94,7 +101,7 @@ const everyOperator: readonly string[] = [
   ),
 ];
 
-/** Returns the type in the table of types that has the same values: `uint8` is compared as `uint256` is. */
+/** Returns the type in the table of types that is compared in the same way, for example `uint256` for `uint8`. */
 function sampleOf(type: string): string {
   if (Object.hasOwn(typedFields, type)) return type;
   const family = type.replace(/(?<!\d)\d+$/, '');
@@ -121,7 +128,10 @@ function fieldsOfFunction(item: AbiItem | null): [string, string][] {
   return leavesOf(item.inputs ?? [], `${item.name}.`);
 }
 
-/** Returns the fields of parameters. Members of a tuple follow its name, and an array stands for its elements. */
+/**
+ * Returns the elementary fields of parameters. A tuple's members are prefixed with its name, and an array counts as
+ * its element.
+ */
 function leavesOf(parameters: readonly AbiParameter[], before: string): [string, string][] {
   if (!Array.isArray(parameters)) return [];
   return parameters.flatMap(({ name = '', type = '', components = [] }) => {
@@ -169,12 +179,12 @@ const operatorWords: Readonly<Record<string, string>> = {
   ends_with: 'ends with',
 };
 
-/** Returns an operator in words. The name of an operator without words is its own. */
+/** Describes an operator in words. Without an entry in the table, its own name is used. */
 export function operatorText(operator: string): string {
   return Object.hasOwn(operatorWords, operator) ? operatorWords[operator]! : operator.replaceAll('_', ' ');
 }
 
-/** Returns a condition in words, such as `to is one of 0x1, 0x2`. */
+/** Describes a condition in words, such as `to is one of 0x1, 0x2`. */
 export function conditionText({ field, operator, value }: Condition): string {
   const shown = Array.isArray(value)
     ? value.map((each) => JSON.stringify(each)).join(', ')
@@ -182,12 +192,12 @@ export function conditionText({ field, operator, value }: Condition): string {
   return `${field} ${operatorText(operator)} ${shown}`;
 }
 
-/** How a value is entered: as one line, as a choice, or as several lines, each with one value. */
+/** How a value is entered: one line, a choice, or one value per line. */
 export interface ValueInput {
   readonly form: 'line' | 'choice' | 'lines';
   readonly mode: 'text' | 'numeric' | 'decimal';
   readonly example: string;
-  /** The values of a choice. */
+  /** The values to choose from. */
   readonly choices: readonly string[];
 }
 
@@ -203,7 +213,7 @@ const inputs: Readonly<Record<string, Pick<ValueInput, 'mode' | 'example'>>> = {
   account: { mode: 'text', example: 'address' },
 };
 
-/** Returns the input that fits the field and the operator of a condition. */
+/** Returns the kind of input that fits the field and the operator of a condition. */
 export function valueInputOf(condition: Condition): ValueInput {
   const { operator } = condition;
   if (operator === 'in_condition_set') {

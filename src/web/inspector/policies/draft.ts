@@ -8,7 +8,7 @@ import {
   sourcesOf,
 } from './conditions.ts';
 
-/** A rule as it is edited. `id` is set for a stored rule. */
+/** A rule while it is edited. `id` is set if the rule is stored. */
 export interface Rule {
   readonly id?: string;
   readonly name: string;
@@ -17,20 +17,20 @@ export interface Rule {
   readonly conditions: readonly Condition[];
 }
 
-/** A policy as it is edited. */
+/** A policy while it is edited. */
 export interface Draft {
   readonly name: string;
   readonly chain_type: string;
   readonly rules: readonly Rule[];
 }
 
-/** An error of the server about a part of a draft. `pointer` begins at the draft. */
+/** An error from the server about a part of a draft. `pointer` is relative to the draft. */
 export interface Issue {
   readonly pointer: string;
   readonly message: string;
 }
 
-/** The draft of a new policy: it allows polite messages, and nothing else. */
+/** The draft of a new policy. It allows only polite messages. */
 export const firstDraft: Draft = {
   name: 'New policy',
   chain_type: 'ethereum',
@@ -62,9 +62,10 @@ export function draftText(draft: Draft): string {
 }
 
 /**
- * Parses an edited text. Only the form is checked that the rule editor needs; the server checks the rest.
+ * Parses the text of an edited policy. Checks only the structure that the rule editor needs; the server checks the
+ * rest.
  *
- * @throws Error that names the place.
+ * @throws Error, which names the place.
  */
 export function readDraft(text: string): Draft {
   const { name, chain_type: chainType, rules, ...others } = readObject(text, 'the policy');
@@ -116,9 +117,9 @@ function readCondition(value: unknown, at: string): Condition {
 }
 
 /**
- * Parses the text of an object.
+ * Parses the text of a JSON object.
  *
- * @throws Error that names `what` for any other text.
+ * @throws Error for any other text. The message uses `what` as the object's name.
  */
 export function readObject(text: string, what: string): Record<string, unknown> {
   let value: unknown;
@@ -156,7 +157,7 @@ function shown(value: unknown): string {
   return (JSON.stringify(value) ?? 'undefined').slice(0, 100);
 }
 
-/** Returns the first condition of a rule: the first field of the first source that fits. */
+/** Returns an initial condition for a rule: the first field of the first source that fits. */
 export function newCondition(chainType: string, method: string): Condition {
   const [source = 'system'] = sourcesOf(chainType, method);
   return withSource({ field_source: source, field: '', operator: 'eq', value: '' }, source);
@@ -178,14 +179,17 @@ export function withSource({ value }: Condition, source: string): Condition {
   return withField(condition, Object.keys(fieldsOf(condition))[0] ?? prefixOf(source) ?? '');
 }
 
-/** Changes the field. An operator that does not fit it becomes the first one that does. */
+/** Changes the field. If the operator does not fit the new field, it becomes the first operator that does. */
 export function withField(condition: Condition, field: string): Condition {
   const changed = { ...condition, field };
   const operators = operatorsOf(changed);
   return withOperator(changed, operators.includes(changed.operator) ? changed.operator : operators[0]!);
 }
 
-/** Changes the operator. The value becomes a list for `in`, and the first of its list for any other operator. */
+/**
+ * Changes the operator. For `in`, the value becomes a list; for other operators, it becomes the first value of the
+ * list.
+ */
 export function withOperator(condition: Condition, operator: string): Condition {
   const { value } = condition;
   const values = [value].flat();
@@ -208,7 +212,7 @@ const exampleTypes = {
   types: { Message: [{ name: 'contents', type: 'string' }] },
 };
 
-/** Puts an item of a list in place of another, or removes it if there is none. */
+/** Returns a copy of the list in which an item is replaced, or removed if no new item is given. */
 export function replaced<Item>(list: readonly Item[], index: number, item?: Item): readonly Item[] {
   return list.flatMap((each, place) => (place !== index ? [each] : item === undefined ? [] : [item]));
 }
@@ -225,7 +229,7 @@ export function createBody(draft: Draft): { version: '1.0' } & Draft {
   return { version: '1.0', ...draft, rules: draft.rules.map(withoutId) };
 }
 
-/** Returns the body that changes a stored policy. Rules of a change have no ids. */
+/** Returns the body that changes a stored policy. The rules in it have no ids. */
 export function updateBody({ name, rules }: Draft): { name: string; rules: readonly Rule[] } {
   return { name, rules: rules.map(withoutId) };
 }
@@ -234,7 +238,7 @@ function withoutId({ id: _, ...rule }: Rule): Rule {
   return rule;
 }
 
-/** The part of a draft that is explained, linted and replayed. */
+/** Returns the part of a draft that the server explains, lints and replays. */
 export function judgedPart({ chain_type, rules }: Draft): {
   chain_type: string;
   rules: Record<string, unknown>[];
@@ -242,15 +246,15 @@ export function judgedPart({ chain_type, rules }: Draft): {
   return { chain_type, rules: rules.map((rule) => ({ ...rule })) };
 }
 
-/**
- * Returns the errors about one part of a draft, such as `/rules/0`, and the parts below it. Pointers of other
- * requests begin with the name of the member in which they have the draft.
- */
+/** Returns the errors about one part of a draft, such as `/rules/0`, or about anything inside it. */
 export function issuesAt(issues: readonly Issue[], at: string): readonly Issue[] {
   return issues.filter(({ pointer }) => pointer === at || pointer.startsWith(`${at}/`));
 }
 
-/** Errors whose pointers begin at the draft. Without a pointer, the error is about all of it. */
+/**
+ * Returns an error response's problems with pointers relative to the draft. An error without a pointer is about the
+ * whole draft.
+ */
 export function draftIssues(
   error: { readonly message: string; readonly issues?: readonly Issue[] },
   member: '/policy' | '/draft' | '',

@@ -6,13 +6,13 @@ type Sent = Pick<RecordedExchange, 'method' | 'path' | 'request'>;
 
 const REMOVED = '[removed]';
 const CA_FILE = '.custos/ca.pem';
-/** Headers that the client sets itself. */
+/** Headers that curl sets by itself. */
 const ownHeaders =
   /^(host|connection|content-length|accept|accept-encoding|accept-language|user-agent|transfer-encoding|expect|sec-.*|keep-alive)$/i;
 
 /**
- * Returns a command that repeats a request. Redacted values become shell variables: the credentials `$APP_ID` and
- * `$APP_SECRET`, and other values under the name of their header.
+ * Returns a curl command that repeats a request. Redacted values become shell variables: the credentials `$APP_ID`
+ * and `$APP_SECRET`, and other values under the name of their header.
  */
 export function curlCommand({ method, path, request }: Sent, baseUrl: string): string {
   const lines = [`curl --cacert ${CA_FILE} -X ${method} ${quote(baseUrl + path)}`];
@@ -62,7 +62,10 @@ export function testOf(
   ].join('\n');
 }
 
-/** Returns the code that repeats a request, by the name of its language. Only the form for curl is as it was sent. */
+/**
+ * Returns code that repeats a request, by the name of its language. Only the curl command repeats it exactly as it
+ * was sent.
+ */
 export function codeOf(exchange: RecordedExchange, baseUrl: string): readonly (readonly [string, string])[] {
   const request = sampleOf(exchange, baseUrl);
   return [
@@ -74,11 +77,12 @@ export function codeOf(exchange: RecordedExchange, baseUrl: string): readonly (r
   ];
 }
 
-/** Headers that the samples write themselves. */
+/** Headers that the samples set by themselves. */
 const written = /^(authorization|content-type|.*-app-id|.*-authorization-signature)$/i;
 
 /**
- * Returns the request of the samples. A file in place of the private key stands for a signature, which is made again.
+ * Converts a recorded request for the code samples. A signature is replaced by the file of a private key, with which
+ * the code signs again.
  */
 function sampleOf(exchange: RecordedExchange, baseUrl: string): SampleRequest {
   const { method, path, request, user_id: user, signatures_sent: signatures } = exchange;
@@ -119,7 +123,7 @@ function textOf(body: unknown): string {
   return typeof body === 'string' ? body : JSON.stringify(body);
 }
 
-/** Quotes a text as one word for a POSIX shell. */
+/** Quotes a string as one word for a POSIX shell. */
 function quote(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }

@@ -2,20 +2,20 @@ import type { HttpArchive, RecordedRequest } from '../../../sandbox/generated/sc
 
 /** The criteria that select requests. An empty criterion matches everything. */
 export interface Filters {
-  /** A part of the operation's name, of the method, of the path or of the subject's or user's name. */
+  /** A part of the operation's name, the method, the path, or the name of the subject or the user. */
   readonly text: string;
   /** A status such as `404`, or `4xx` for all statuses from 400 to 499. */
   readonly status: string;
   /** A part of the error code. */
   readonly code: string;
-  /** A part of the wallet's id, name or address, or a wallet that the path names. */
+  /** A part of the wallet's id, name or address, or of the wallet that the path names. */
   readonly wallet: string;
-  /** The times of the machine between which it was received, in Unix milliseconds. */
+  /** The interval in which the request was received, in Unix milliseconds of the machine's clock, as text. */
   readonly from: string;
   readonly until: string;
 }
 
-/** Reads the filters from the query of an address. */
+/** Reads the filters from the query of the page's address. */
 export function filtersIn(query: Readonly<Record<string, string>>): Filters {
   const { text = '', status = '', code = '', wallet = '', from = '', until = '' } = query;
   return { text, status, code, wallet, from, until };
@@ -49,7 +49,7 @@ function hasStatus(status: number, wanted: string): boolean {
   return wanted === '' || String(status).startsWith(wanted);
 }
 
-/** Returns an HTTP Archive with only the chosen requests. */
+/** Returns an HTTP Archive that contains only the selected requests. */
 export function archiveOf(archive: HttpArchive, chosen: readonly Pick<RecordedRequest, 'id'>[]): HttpArchive {
   const ids = new Set<unknown>(chosen.map(({ id }) => id));
   const entries = archive.log.entries.filter((entry) =>
@@ -58,7 +58,7 @@ export function archiveOf(archive: HttpArchive, chosen: readonly Pick<RecordedRe
   return { ...archive, log: { ...archive.log, entries } };
 }
 
-/** Returns the log with further requests. Only the newest `most` are kept. */
+/** Adds further requests to the log. Keeps only the newest `most`. */
 export function withNewer(
   kept: readonly RecordedRequest[],
   newer: readonly RecordedRequest[],

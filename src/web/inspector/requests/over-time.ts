@@ -5,10 +5,10 @@ const MINUTE_MS = 60_000;
 const BARS = 60;
 const BAR_MS = (15 * MINUTE_MS) / BARS;
 
-/** The bars of the last 15 minutes: the requests of each quarter of a minute, by the class of their status. */
+/** A bar chart of the last 15 minutes: the requests in each quarter of a minute, by class of status. */
 export interface RequestsOverTime {
   readonly bars: readonly Bar[];
-  /** The time of the machine at which the first bar begins. */
+  /** The time at which the first bar begins, by the machine's clock. */
   readonly startMs: number;
   readonly barMs: number;
 }

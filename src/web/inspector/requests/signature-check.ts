@@ -1,4 +1,4 @@
-/** The `data.signature_check` of an error response. */
+/** The member `data.signature_check` of an error response. */
 export interface SignatureCheck {
   readonly expected_payloads: readonly string[];
   readonly signatures: readonly CheckedSignature[];
@@ -26,24 +26,25 @@ interface Party {
   readonly key_quorums: readonly { readonly key_quorum_id: string; readonly satisfied: boolean }[];
 }
 
-/** Returns the check in the body of a response. Undefined if there is none. */
+/** Returns the signature check in the body of a response, or undefined if there is none. */
 export function signatureCheckIn(body: unknown): SignatureCheck | undefined {
   const check = (body as { data?: { signature_check?: SignatureCheck } } | null)?.data?.signature_check;
   return Array.isArray(check?.expected_payloads) ? check : undefined;
 }
 
-/** A part of a text, and whether it is marked. */
+/** A piece of a text. Marked pieces are highlighted. */
 export interface MarkedText {
   readonly text: string;
   readonly isMarked: boolean;
 }
 
 /**
- * Returns a canonical payload in parts: each top-level member, and the punctuation between them. The members in
- * `marked` are marked. The parts together are exactly the payload.
+ * Splits a canonical payload into pieces: each top-level member, and the punctuation between members. Members named
+ * in `marked` are marked. Joined, the pieces are exactly the payload.
  */
 export function markedPayload(payload: string, marked: ReadonlySet<string>): MarkedText[] {
-  // When only the order of the members or their escapes differ, no single member is wrong: the whole payload is marked.
+  // If only the order of the members or their escapes differ, no single member is wrong, so the whole payload is
+  // marked.
   if (marked.has('serialisation')) return [{ text: payload, isMarked: true }];
   const parts: MarkedText[] = [];
   let start = 0;
