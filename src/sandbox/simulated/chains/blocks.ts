@@ -8,14 +8,14 @@ import type { ChainStore } from './store.ts';
 /** The rules by which one kind of chain executes transactions. */
 export interface Machine<Plan> {
   /**
-   * `waits` means that the transaction cannot be executed yet, e.g. because of a nonce gap; `drop` that the sender
-   * can no longer pay.
+   * Returns what to do with a pooled transaction. `waits`: it cannot be executed yet, for example because of a nonce
+   * gap. `replaced`: another transaction has used its nonce. `drop`: the sender can no longer pay.
    */
   readiness(entry: PoolEntry<Plan>, nowSeconds: number): 'ready' | 'waits' | 'replaced' | 'drop';
   /**
    * Executes a ready transaction and charges its fee. Stores nothing until the returned function is called, in a
-   * transaction of the store. That function returns undefined if the state that the execution read has changed in the
-   * meantime.
+   * transaction of the store. That function returns undefined if the state that the execution has read has changed
+   * meanwhile.
    */
   execute(entry: PoolEntry<Plan>, block: Block): Promise<() => Execution | undefined>;
   /** Returns the hash of the transaction that used the nonce of a `replaced` transaction. */
@@ -30,7 +30,7 @@ interface ChainRow {
   next_seconds: number | null;
 }
 
-/** The blocks of one chain. */
+/** Makes the blocks of one chain. */
 export interface Blocks {
   /** Processes the blocks that are due at the clock's current time. */
   catchUp(): Promise<void>;
@@ -38,15 +38,15 @@ export interface Blocks {
   atHead<T>(work: () => T): Promise<T>;
   /** Runs `work` in one transaction of the store while no block is being made. */
   exclusively<T>(work: () => T): Promise<T>;
-  /** Sets the time of the next block that is mined or has transactions, in Unix seconds. */
+  /** Sets the time of the next block that is mined or contains transactions, in Unix seconds. */
   setNextSeconds(seconds: number): void;
-  /** The latest block that was processed. */
+  /** Returns the latest processed block. */
   head(): Block;
   /** Returns the time of a block without transactions, in Unix seconds. */
   secondsOf(blockNumber: number): number;
-  /** Mines extra blocks immediately; the first one includes every ready transaction. */
+  /** Mines extra blocks immediately. The first one includes every ready transaction. */
   mine(count: number): Promise<Block>;
-  /** The time at which a transaction that is received now is due for inclusion. */
+  /** Returns the time at which a transaction that is received now becomes due for inclusion. */
   dueMs(): number;
   isFinal(blockNumber: number): boolean;
 }
@@ -57,7 +57,7 @@ interface BlocksOptions<Plan> {
   readonly terms: ChainTerms;
   readonly clock: Clock;
   /**
-   * When undefined, the next block includes each transaction. Otherwise each transaction gets its own block after
+   * If undefined, a transaction is included in the next block. If set, each transaction gets a block of its own after
    * this delay.
    */
   readonly confirmAfterMs: number | undefined;
@@ -65,17 +65,17 @@ interface BlocksOptions<Plan> {
   readonly machine: Machine<Plan>;
   /** Called before the first transaction of a block. */
   readonly onBlock?: (number: number) => void;
-  /** Called in a transaction of the store when the blocks from this number on are abandoned. */
+  /** Called in a transaction of the store when the blocks from this number on are abandoned by a reorganization. */
   readonly onAbandoned?: (from: number) => void;
-  /** The height of a chain that continues another one. By default it follows from the clock. */
+  /** The initial height of a chain that forks a real one. Without it, the height is computed from the clock. */
   readonly firstHeight?: number | undefined;
   /** Called once, when the chain is first used, in a transaction of the store. */
   readonly begin?: (block: Block) => void;
 }
 
 /**
- * Makes the blocks of one chain. Block numbers follow the clock: base height + (time since the base
- * block time). Empty blocks are only counted, and only blocks with transactions are processed.
+ * Creates the block maker of one chain. Block numbers follow the clock: base height + (time since base) / block time.
+ * Empty blocks are only counted; only blocks with transactions are processed.
  */
 export function makeBlocks<Plan>(options: BlocksOptions<Plan>): Blocks {
   const { store, clock, terms, confirmAfterMs, pool, caip2 } = options;
@@ -99,14 +99,11 @@ export function makeBlocks<Plan>(options: BlocksOptions<Plan>): Blocks {
     store.run('insert or replace into block_times values (?, ?, ?, ?)', caip2, number, seconds, nextMs);
   }
 
-  /** The number that `makeBlock` would assign. */
+  /** Returns the number that `makeBlock` would assign. */
   const nextNumber = (row: ChainRow, atMs: number, isExtra: boolean): number =>
     heightAt(row, atMs) + (isExtra ? 1 : 0);
 
-  /**
-   * Makes sure that only one caller makes blocks at a time, because an execution may span several turns of the event
-   * loop.
-   */
+  /** Runs work while no other caller makes blocks, because an execution may take several turns of the event loop. */
   async function alone<T>(work: () => Promise<T>): Promise<T> {
     await mutex.acquire();
     try {
@@ -121,7 +118,7 @@ export function makeBlocks<Plan>(options: BlocksOptions<Plan>): Blocks {
     const row = chain.read(nowMs);
     const hasMoved = nowMs !== row.seen_ms;
     if (nowMs < row.seen_ms) {
-      // The row is stored before blocks are made. If the process were killed in between, pending transactions would
+      // Store the row before blocks are made. If the process were killed in between, pending transactions would
       // otherwise be delayed twice.
       store.atomically(() => {
         rebase(store, caip2, row, nowMs);
@@ -131,8 +128,8 @@ export function makeBlocks<Plan>(options: BlocksOptions<Plan>): Blocks {
     }
     if (hasMoved) {
       const isExtra = confirmAfterMs !== undefined;
-      // Blocks are made at each due time, and at the current time for validity windows that have opened or closed
-      // since.
+      // Make blocks at each due time, and at the current time for transactions whose validity window has opened or
+      // closed since.
       for (const atMs of [...new Set(pool.due(nowMs).map(({ dueMs }) => dueMs)), nowMs]) {
         await fill(row, { untilMs: atMs, atMs, isExtra });
       }
@@ -147,8 +144,8 @@ export function makeBlocks<Plan>(options: BlocksOptions<Plan>): Blocks {
 
   function fill(row: ChainRow, block: { untilMs: number; atMs: number; isExtra: boolean }): Promise<boolean> {
     const { untilMs, atMs, isExtra } = block;
-    // While blocks are made, the stored height stays that of their parent. The count of extra blocks is stored
-    // together with each transaction, so that no number is assigned twice if the process is killed.
+    // While blocks are made, the stored height stays that of their parent. The number of extra blocks is stored
+    // together with each transaction, so that no block number is assigned twice if the process is killed.
     const { height } = row;
     return fillBlock(options, {
       ...{ untilMs, atMs, next: nextNumber(row, atMs, isExtra) },
@@ -167,7 +164,7 @@ export function makeBlocks<Plan>(options: BlocksOptions<Plan>): Blocks {
       makeBlock: () => first,
       write: () => chain.write({ ...row, height: parent.height }),
     });
-    // The remaining blocks are counted in one step, because they have the same time.
+    // The remaining blocks have the same time, so they are only counted.
     if (count > 1) {
       row.height += count - 1;
       row.base_height += count - 1;
@@ -249,8 +246,10 @@ function chainRow({
 }
 
 /**
- * CHOICE: when the clock is set back, no blocks are removed. The chain continues from its latest block at the new
- * time, and the remaining delay of pending transactions stays the same.
+ * Adapts a chain to a clock that was set back.
+ *
+ * CHOICE: no blocks are removed. The chain continues from its latest block at the new time, and the remaining delay
+ * of pending transactions stays the same.
  */
 function rebase(store: ChainStore, caip2: string, row: ChainRow, nowMs: number): void {
   const shiftMs = nowMs - row.seen_ms;
@@ -269,17 +268,17 @@ interface Filling {
   readonly atMs: number;
   /** The number that the block gets if it has transactions. */
   readonly next: number;
-  /** Called for the first transaction only. */
+  /** Called for the first included transaction only. */
   readonly makeBlock: () => Block;
   /** Stores the counters of the chain, together with each transaction. */
   readonly write: () => void;
 }
 
 /**
- * Includes ready transactions in one block, which the first of them creates. Returns whether there was any.
+ * Includes ready transactions in one block, which is created for the first of them. Returns whether any was included.
  *
- * CHOICE: in a block that a reorganization will abandon, a transaction has only a status. Its transfers, and its
- * effects on balances, come with the block that finally includes it.
+ * CHOICE: in a block that a reorganization will abandon, a transaction only gets a status. Its transfers and its
+ * effects on balances come with the block that finally includes it.
  */
 async function fillBlock<Plan>(
   {
@@ -313,7 +312,7 @@ async function fillBlock<Plan>(
         const inBlock = block;
         const run = await machine.execute(entry, inBlock);
         store.atomically(() => {
-          // The state may have changed during the execution. The transaction is then tried again.
+          // If the state has changed during the execution, the transaction is executed again.
           const isPending = pool.isPending(entry.hash);
           const execution = !isPending ? undefined : isAbandoned ? rollBack(store, run) : run();
           if (execution === undefined) hasChanged = true;

@@ -33,16 +33,16 @@ type Holder =
 /** Where all units of an asset are, in base units. */
 export interface AssetBooks {
   readonly caip2: string;
-  /** Null means the native asset. */
+  /** Null for the native asset. */
   readonly tokenAddress: string | null;
-  /** Null for a contract that names no symbol. */
+  /** Null for a smart contract that reports no symbol. */
   readonly symbol: string | null;
   readonly decimals: number;
   /** The amount that the faucet gave out. */
   readonly given: bigint;
   /**
-   * The amount that contracts created minus the amount that they destroyed. Contracts create the shares of vaults and
-   * the wrapped native asset.
+   * The amount that smart contracts created minus the amount that they destroyed. They create the shares of vaults
+   * and the wrapped native asset.
    */
   readonly minted: bigint;
   readonly held: Readonly<Partial<Record<Holder, bigint>>>;
@@ -58,18 +58,18 @@ export interface AddressHolding {
   readonly pricedAs: string;
 }
 
-/** The symbol and the decimals of an asset. The symbol of a contract that names none is null. */
+/** The symbol (null if the smart contract reports none) and the decimals of an asset. */
 export interface AssetTerms {
   readonly symbol: string | null;
   readonly decimals: number;
 }
 
-/** What an included transaction did. */
+/** What an included transaction has changed: movements of assets, and logs. */
 export interface TransactionEffects {
   readonly movements: readonly {
     readonly from: string;
     readonly to: string;
-    /** Null means the native asset. */
+    /** Null for the native asset. */
     readonly tokenAddress: string | null;
     readonly rawAmount: bigint;
   }[];
@@ -84,10 +84,10 @@ interface TransferRow {
   readonly amount: string;
 }
 
-/** An account may hold units of a token that no longer exists. */
+/** For tokens that no longer exist. An account may still hold units of one. */
 const UNKNOWN: AssetTerms = { symbol: null, decimals: 0 };
 const NO_ADDRESS = `0x${'0'.repeat(40)}`;
-/** The addresses that send tokens when they are minted, and receive tokens when they are burned. */
+/** The addresses that appear as sender of minted tokens and as recipient of burned tokens. */
 const MINTS = [NO_ADDRESS, NO_ONE];
 const FAUCETS = [
   '0x00000000000000000000000000000000000fa0ce',
@@ -98,7 +98,8 @@ const FAUCETS = [
 /**
  * Returns the books of one chain, by asset.
  *
- * INVARIANT: the holders together have the amount that the faucet gave out plus the amount that contracts minted.
+ * INVARIANT: all holders together have the amount that the faucet gave out plus the amount that smart contracts
+ * minted.
  */
 export async function booksOf(tokens: Tokens, simulated: Simulated): Promise<AssetBooks[]> {
   const { store } = tokens;
@@ -121,7 +122,8 @@ export async function booksOf(tokens: Tokens, simulated: Simulated): Promise<Ass
     const book = of(asset);
     const holder = holderOf(owner);
     book.held[holder] = (book.held[holder] ?? 0n) + amount;
-    // Amounts that accounts send to the zero address still exist; only amounts that contracts burn are destroyed.
+    // Amounts that accounts send to the zero address still exist. Only amounts that smart contracts burn are
+    // destroyed.
     if (owner === NO_ADDRESS) book.minted += amount;
   }
   const moved = store.all<TransferRow>(
@@ -132,7 +134,7 @@ export async function booksOf(tokens: Tokens, simulated: Simulated): Promise<Ass
   for (const { sender, recipient, asset, amount } of moved) {
     const book = of(asset);
     if (FAUCETS.includes(sender)) book.given += BigInt(amount);
-    // Lamports sent to the system program stay in its account.
+    // Lamports that are sent to the system program stay in its account.
     if (asset === NATIVE && caip2.startsWith('solana:')) continue;
     if (MINTS.includes(sender)) book.minted += BigInt(amount);
     if (MINTS.includes(recipient)) book.minted -= BigInt(amount);
@@ -165,9 +167,9 @@ function storedBalances(store: ChainStore, caip2: string): Holding[] {
 type Tokens = Pick<World, 'store' | 'knownTokens' | 'nativeSymbol'>;
 
 /**
- * Returns the balances of addresses in the named assets of one chain.
+ * Returns the balances of addresses in the assets of one chain that have a name in the API.
  *
- * NOTE: on a chain that continues a real one, only the native balances that have changed are known.
+ * NOTE: on a chain that forks a real one, only native balances that have changed are known.
  */
 export function holdingsOf(
   tokens: Tokens,
@@ -188,7 +190,11 @@ export function holdingsOf(
   });
 }
 
-/** @param owners a JSON array of owners, because a statement has at most 32,766 parameters. */
+/**
+ * Returns the balances of several accounts.
+ *
+ * @param owners a JSON array, because a statement has at most 32,766 parameters.
+ */
 function balancesOf(store: ChainStore, caip2: string, owners: string): Holding[] {
   return store
     .all<{ owner: string; asset: string; amount: string }>(
@@ -201,7 +207,7 @@ function balancesOf(store: ChainStore, caip2: string, owners: string): Holding[]
     .map((row) => ({ ...row, amount: BigInt(row.amount) }));
 }
 
-/** The balances of tokens that are in the storage of contracts. */
+/** Returns the balances of tokens that are kept in the storage of smart contracts. */
 function tokenBalancesOf(
   store: ChainStore,
   { chain, evm }: Pick<Simulated, 'chain' | 'evm'>,
@@ -218,7 +224,7 @@ function tokenBalancesOf(
   }));
 }
 
-/** The symbol and the decimals of an asset. Undefined for a token that does not exist. */
+/** Returns the symbol and the decimals of an asset, or undefined for a token that does not exist. */
 export async function termsOf(
   { store, knownTokens, nativeSymbol }: Tokens,
   { chain: { caip2 }, decimalsOf, evm, symbolOf }: Simulated,
@@ -238,10 +244,10 @@ export async function termsOf(
   return { symbol: symbol ?? null, decimals };
 }
 
-/** CHOICE: the maximum number of movements of one transaction that are shown. */
+/** CHOICE: at most this many movements of one transaction are shown. */
 const MAX_MOVEMENTS = 1_000;
 
-/** The movements of assets in a transaction, in order, and its logs. */
+/** Returns the movements of assets in a transaction, in order, and its logs. */
 export function effectsOf(
   store: ChainStore,
   { chain: { caip2 }, evm }: Pick<Simulated, 'chain' | 'evm'>,
@@ -263,7 +269,7 @@ export function effectsOf(
   };
 }
 
-/** The decimals and the price of the assets of a chain that have a name. */
+/** Returns the decimals and the price of a chain's assets that have a name in the API. */
 function namedAssetsOn(
   tokens: Tokens,
   { chain: { caip2 }, evm }: Pick<Simulated, 'chain' | 'evm'>,
@@ -284,7 +290,7 @@ function namedAssetsOn(
 
 const nativeDecimals: Readonly<Record<string, number>> = { eip155: 18, solana: 9, tron: 6 };
 
-/** The accounts of the simulated bank that the faucet has funded, in the ledger's notation. */
+/** Returns the accounts of the simulated bank that the faucet has funded, in the ledger's notation. */
 async function treasuriesOn(store: ChainStore, caip2: string): Promise<readonly string[]> {
   const stocked = store.all<{ environment: FiatEnvironment }>(
     'select distinct environment from fiat_stocks where caip2 = ?',

@@ -11,13 +11,13 @@ import type { Upstream } from './evm/upstream.ts';
 import { FEE_PAYER_ADDRESS, PAYMASTER_ADDRESS, tempoChains } from './sponsors.ts';
 import type { Simulated, World } from './world.ts';
 
-/** The implementation for one CAIP-2 namespace. It is imported on the first call to one of its chains. */
+/** The implementation of chains in one CAIP-2 namespace. It is imported on the first call to one of them. */
 interface ChainKind {
   /** The format of the references in the namespace (CAIP-2). */
   readonly reference: RegExp;
   readonly isEvm?: true;
   readonly load: () => Promise<(world: World, caip2: string, upstream?: Upstream) => Simulated>;
-  /** Returns a chain whose methods call `make` first. */
+  /** Returns a chain whose methods first call `make`, which loads the implementation. */
   readonly proxy: (caip2: string, make: () => Promise<Simulated>) => AnyChain;
 }
 
@@ -115,7 +115,7 @@ function bundlerProxy(make: () => Promise<Simulated>): Bundler {
   return { paymaster: PAYMASTER_ADDRESS, ...lazyMethods(bundler)('broadcast', 'statusOf') };
 }
 
-/** The kind of a chain. Undefined for an id that is not of a simulated chain. */
+/** Returns the kind of a chain, or undefined if the id is not that of a simulated chain. */
 export function kindOf(caip2: string): ChainKind | undefined {
   const colon = caip2.indexOf(':');
   const namespace = caip2.slice(0, Math.max(colon, 0));
@@ -123,7 +123,7 @@ export function kindOf(caip2: string): ChainKind | undefined {
   return kind?.reference.test(caip2.slice(colon + 1)) === true ? kind : undefined;
 }
 
-// The table above determines the kind of chain for each namespace.
+// The table above guarantees that a namespace's chains are of the kind `C`.
 function chainOf<C extends AnyChain>(make: () => Promise<Simulated>): () => Promise<C> {
   return async () => (await make()).chain as C;
 }

@@ -1,7 +1,7 @@
 /** The parameters of a simulated chain, in the smallest unit of the native asset. */
 export interface ChainTerms {
   readonly blockMs: number;
-  /** Number of confirmations after which a block is final. */
+  /** The number of confirmations after which a block is final. */
   readonly finalityBlocks: number;
   /** On EVM chains: wei per gas, the same in every block. On Tempo: 10^-18 US dollars per gas. */
   readonly baseFee: bigint;

@@ -9,7 +9,7 @@ export function refuse(reason: BroadcastRefusal, message: string): Refusal {
   return { isAccepted: false, reason, message };
 }
 
-/** Returns the result of `decode`, or a refusal when the bytes are not a valid transaction. */
+/** Returns the result of `decode`, or a refusal if the bytes are not a valid transaction. */
 export async function decodeOrRefuse<T extends object>(decode: () => T | Promise<T>): Promise<T | Refusal> {
   try {
     return await decode();
@@ -20,7 +20,7 @@ export async function decodeOrRefuse<T extends object>(decode: () => T | Promise
 }
 
 /**
- * Simulates an unavailable node when the recipient is the sentinel for it.
+ * Simulates an unavailable node if the recipient is the address that triggers it.
  *
  * @throws ChainUnavailableError
  */

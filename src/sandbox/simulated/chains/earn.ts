@@ -20,14 +20,17 @@ import type { Simulated } from './world.ts';
 /** A vault to add. Addresses may have any letter case. */
 type NewSimulatedVault = Omit<VaultPlan, 'address'> & { readonly name: string };
 
-/** The vaults and rewards of simulated EVM chains, and the controls for testers. */
+/** Simulates vaults and rewards on EVM chains, and lets testers control them. */
 export interface SimulatedEarn extends Incentives, VaultRates {
   addVault(caip2: string, vault: NewSimulatedVault): Promise<string>;
-  /** Plans a vault that is deployed when the chain is first used. */
+  /** Plans a vault. It is deployed when the chain is first used. */
   planVault(caip2: string, plan: VaultPlan): void;
-  /** When more liquidity is requested than the vault could pay out, changes nothing and returns the maximum. */
+  /**
+   * Changes a vault. If more liquidity is requested than the vault could pay out, changes nothing and returns the
+   * maximum.
+   */
   changeVault(caip2: string, address: string, change: VaultChange): Promise<bigint | undefined>;
-  /** Returns false when the total of the account would exceed what the distributor can count. */
+  /** Adds a reward. Returns false if the account's total would exceed what the distributor can count. */
   addReward(caip2: string, reward: NewReward): Promise<boolean>;
 }
 
@@ -39,7 +42,7 @@ interface NewReward {
   readonly symbol: string;
 }
 
-/** How often the change of a vault is tried, if other changes of its state interfere. */
+/** How often a change of a vault is attempted while other changes of its state interfere. */
 const MAX_ATTEMPTS = 20;
 
 interface EarnParts {
@@ -47,7 +50,7 @@ interface EarnParts {
   readonly planned: Map<string, VaultPlan>;
   open(): Promise<ChainStore>;
   chain(caip2: string): Promise<Simulated>;
-  /** Whether a chain is an EVM chain. */
+  /** Returns whether a chain is an EVM chain. */
   has(caip2: string): boolean;
 }
 
@@ -92,7 +95,7 @@ export function simulateEarn({ open, chain, has, planned }: EarnParts): Simulate
       const [{ state, blocks, interpreter }, store, { vaults }] = await Promise.all([
         ...[evmOf(caip2), open(), loadContracts()],
       ] as const);
-      // A transaction may change the vault during the execution.
+      // A transaction may have changed the vault during the execution.
       for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
         const order = { block: blocks.head(), address: lower(address), change };
         const prepared = await vaults.changeVault(await interpreter(), state, order);

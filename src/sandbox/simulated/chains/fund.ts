@@ -17,7 +17,7 @@ interface PlainFunding {
   readonly ledger: Ledger;
   readonly block: Block;
   readonly deposit: Deposit;
-  /** The address that lists of transfers show as the sender of faucet deposits. */
+  /** The sender of faucet deposits in lists of transfers. */
   readonly faucet: string;
   /** The maximum total supply of an asset. */
   readonly maxSupply: bigint;
@@ -58,7 +58,7 @@ export function fundPlain(funding: PlainFunding): Funded {
 /**
  * Debits the payer's account.
  *
- * @throws RevertError when the balance is too low.
+ * @throws RevertError if the balance is too low.
  */
 export function debitPayer(
   ledger: Ledger,

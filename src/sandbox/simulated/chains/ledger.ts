@@ -1,8 +1,8 @@
 import type { ChainStore } from './store.ts';
 
 /**
- * The account that collects all fees, so that the total supply stays equal to the sum of all deposits. It is not a
- * valid address.
+ * The account that receives all fees, so that the total supply stays equal to the sum of all deposits. The name is
+ * not a valid address.
  */
 export const FEE_ACCOUNT = 'fees';
 /** The key of the native asset in the ledger. */
@@ -10,9 +10,9 @@ export const NATIVE = '';
 
 const MAX_AMOUNT = 2n ** 256n - 1n;
 
-/** Reverts an execution. The message becomes the revert reason. */
+/** Thrown to revert an execution. The message becomes the revert reason. */
 export class RevertError extends Error {
-  /** Whether the account has too little of the native asset. */
+  /** Whether the cause is that the account has too little of the native asset. */
   readonly isShortfall: boolean;
 
   constructor(reason: string, isShortfall = false) {
@@ -34,24 +34,32 @@ export interface Movement {
 export interface Ledger {
   balance(owner: string, asset: string): bigint;
   setBalance(owner: string, asset: string, amount: bigint): void;
-  /** @throws RevertError with the message `shortfall` when the owner's balance is too low. */
+  /**
+   * Decreases a balance.
+   *
+   * @throws RevertError with the message `shortfall` if the balance is too low.
+   */
   debit(entry: { owner: string; asset: string; amount: bigint; shortfall: string }): void;
-  /** @throws RevertError when the balance would exceed 256 bits. */
+  /**
+   * Increases a balance.
+   *
+   * @throws RevertError if the balance would exceed 256 bits.
+   */
   credit(owner: string, asset: string, amount: bigint): void;
   /** Returns the sum over all owners, including fees. */
   total(asset: string): bigint;
 }
 
-/** The balances of the native asset for accounts that have no stored balance. */
+/** The initial balances of the native asset, for accounts that have no stored balance. */
 interface NativeBeginning {
   native(owner: string): bigint;
-  /** The account that counts in the total supply. */
+  /** Returns the account whose initial balance is part of the total supply. */
   counted(): { readonly owner: string; readonly amount: bigint } | undefined;
 }
 
 const nothing: NativeBeginning = { native: () => 0n, counted: () => undefined };
 
-/** The stored balances of a chain. */
+/** Returns the stored balances of a chain. */
 export function makeLedger(store: ChainStore, caip2: string, begun: NativeBeginning = nothing): Ledger {
   const stored = (owner: string, asset: string): bigint | undefined => {
     const row = store.first<{ amount: string }>(
@@ -98,11 +106,11 @@ export function makeLedger(store: ChainStore, caip2: string, begun: NativeBeginn
   };
 }
 
-/** The state of accounts other than balances, for chains with contracts. Addresses are in the ledger's notation. */
+/** The nonces and delegations of accounts, for chains with smart contracts. Addresses are in the ledger's notation. */
 export interface ContractAccounts {
   nonce(address: string, lane: string): number;
   setNonce(address: string, lane: string, nonce: number): void;
-  /** Returns the contract to which the account delegates (EIP-7702). */
+  /** Returns the smart contract to which the account delegates (EIP-7702). */
   delegate(address: string): string | undefined;
   setDelegate(address: string, contract: string | undefined): void;
   allowance(key: { token: string; owner: string; spender: string }): bigint;
@@ -110,7 +118,11 @@ export interface ContractAccounts {
   token(address: string): { decimals: number; symbol: string } | undefined;
 }
 
-/** @param begun what accounts begin with, as long as nothing is stored for them. */
+/**
+ * Returns the stored state of accounts.
+ *
+ * @param begun the initial state, for accounts that have no stored state.
+ */
 export function makeContractAccounts(
   store: ChainStore,
   caip2: string,
@@ -162,7 +174,7 @@ export function makeContractAccounts(
   };
 }
 
-// A bigint is stored as digits followed by `n`. No string that is stored in this way has that format.
+// Stores bigints in JSON, as digits followed by `n`. No string that is stored in this way has that format.
 
 export function writeWithBigints(value: unknown): string {
   return JSON.stringify(value, (_, member: unknown) => (typeof member === 'bigint' ? `${member}n` : member));
@@ -176,7 +188,7 @@ export function readWithBigints(text: string): unknown {
 
 class RollBackError extends Error {}
 
-/** Runs `work`, rolls back its changes and returns its result. */
+/** Runs `work`, rolls back its changes to the store, and returns its result. */
 export function rollBack<T>(store: ChainStore, work: () => T): T {
   let result: { value: T } | undefined;
   try {

@@ -8,7 +8,7 @@ export interface PoolEntry<Plan> {
   readonly id: number;
   readonly hash: string;
   readonly sender: string;
-  /** The lane of the nonce. Each lane counts its nonces separately; '' is the default lane. */
+  /** Selects an independent sequence of nonces. '' is the default sequence. */
   readonly lane: string;
   readonly nonce: number | undefined;
   readonly plan: Plan;
@@ -27,7 +27,7 @@ interface Reorganization {
 /** A transaction that enters a pool. */
 interface NewEntry<Plan> extends Omit<PoolEntry<Plan>, 'id' | 'reorganization'> {
   readonly receivedMs: number;
-  /** The addresses that signed it. By default, the sender. */
+  /** The addresses that have signed it. By default, the sender. */
   readonly signers?: readonly string[];
 }
 
@@ -45,7 +45,7 @@ export interface Block {
 /** The result of executing a transaction. */
 export interface Execution {
   readonly fee: bigint;
-  /** The revert reason. Undefined when it succeeded. */
+  /** The revert reason; undefined if the execution succeeded. */
   readonly failure: string | undefined;
   readonly movements: readonly Movement[];
 }
@@ -73,26 +73,26 @@ export interface Pool<Plan> {
   isKnown(hash: string): boolean;
   isPending(hash: string): boolean;
   senderOf(hash: string): string | undefined;
-  /** Finds a transaction, pending or included. */
+  /** Finds a transaction, whether pending or included. */
   find(hash: string): PoolEntry<Plan> | undefined;
   waiting(sender: string, lane: string): readonly PoolEntry<Plan>[];
   /** Returns the pending transactions that are due by `untilMs`, in order of arrival. */
   due(untilMs: number): readonly PoolEntry<Plan>[];
   include(entry: PoolEntry<Plan>, block: Block, execution: Execution): void;
-  /** Records that an abandoned block will include an entry. The entry stays pending. */
+  /** Records that a block includes an entry until it is abandoned. The entry stays pending. */
   includeForNow(entry: PoolEntry<Plan>, block: Block, execution: Execution): void;
   replace(hash: string, byHash: string | null): void;
   drop(hash: string): void;
-  /** Returns the hash of the included transaction with this nonce. */
+  /** Returns the hash of the included transaction that has used this nonce. */
   ofNonce(sender: string, lane: string, nonce: number): string | undefined;
   /** Returns undefined for an unknown transaction. */
   status(hash: string, head: Head): ChainStatus | undefined;
 }
 
 /**
- * The pool of one chain. A dropped transaction may be broadcast again.
+ * Opens the pool of one chain. A dropped transaction may be broadcast again.
  *
- * @param drawFault draws the faults of transactions. By default, there are none.
+ * @param drawFault decides which fault a transaction gets. By default, none.
  */
 export function makePool<Plan>(
   store: ChainStore,

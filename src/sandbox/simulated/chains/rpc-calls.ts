@@ -12,13 +12,13 @@ export interface RpcConnection {
   notify(message: object): void;
 }
 
-/** The caller of a method. */
+/** The caller of a JSON-RPC method. */
 export interface RpcCaller {
   /** Aborted when the caller disconnects. */
   readonly signal: AbortSignal;
-  /** Whether its execution must end. */
+  /** Returns whether the execution has taken too long and must end. */
   readonly isLate: () => boolean;
-  /** Undefined for plain HTTP. */
+  /** Undefined for a call by plain HTTP. */
   readonly connection?: RpcConnection | undefined;
 }
 
@@ -41,7 +41,7 @@ export class RpcError extends Error {
 }
 
 export const METHOD_NOT_FOUND = -32_601;
-/** The code of a limit on all kinds of nodes. */
+/** The code with which nodes of all kinds report that a limit is exceeded. */
 export const LIMIT_EXCEEDED = -32_005;
 const INVALID_PARAMS = -32_602;
 

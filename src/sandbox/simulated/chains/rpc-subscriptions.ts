@@ -2,11 +2,9 @@ import type { Log } from '../../../ports/runtime.ts';
 import { LIMIT_EXCEEDED, type RpcConnection, RpcError } from './rpc-calls.ts';
 import { makeTurns } from './turns.ts';
 
-/**
- * Keeps track of the subscriptions of one chain: which connection has which subscriptions, and when they are notified.
- */
+/** Stores the subscriptions of one chain: their connections, and when they must be notified. */
 
-/** CHOICE: the maximum number of subscriptions of a connection to a chain. */
+/** CHOICE: the maximum number of subscriptions per connection and chain. */
 const MAX_SUBSCRIPTIONS = 100;
 /** CHOICE: subscribers receive new notifications every 50 ms. */
 const PUSH_MS = 50;
@@ -18,15 +16,19 @@ interface Subscription<Content> {
 
 export interface Subscriptions<Id, Content> {
   add(connection: RpcConnection, id: Id, content: Content): void;
-  /** Whether the connection had the subscription. */
+  /** Removes a subscription. Returns whether the connection had it. */
   remove(connection: RpcConnection, id: Id): boolean;
   contents(): readonly Content[];
   isEmpty(): boolean;
-  /** Calls `tell` for each subscription, with pauses for other work. */
+  /** Calls `tell` for each subscription, and pauses for other work in between. */
   forEach(tell: (id: Id, content: Content, connection: RpcConnection) => unknown): Promise<void>;
 }
 
-/** @param push notifies the subscribers of what has changed. Only one push runs at a time. */
+/**
+ * Creates an empty set of subscriptions.
+ *
+ * @param push notifies the subscribers of what has changed. Only one push runs at a time.
+ */
 export function makeSubscriptions<Id, Content>(
   push: () => Promise<void>,
   { caip2, log }: { readonly caip2: string; readonly log: Log | undefined },
@@ -36,7 +38,7 @@ export function makeSubscriptions<Id, Content>(
   let isScheduled = false;
   let lastReport = '';
 
-  /** Logs an error. While a push fails again and again for one reason, the log has one line. */
+  /** Logs an error. If pushes keep failing for the same reason, it is logged once. */
   function report(error: unknown): void {
     const reason = error instanceof Error ? error.message : String(error);
     if (reason === lastReport) return;
@@ -44,12 +46,12 @@ export function makeSubscriptions<Id, Content>(
     log?.warn({ caip2, error: reason }, 'failed to notify subscribers');
   }
 
-  /** Schedules the next push, while there are subscribers. */
+  /** Schedules the next push if there are subscribers. */
   function schedule(): void {
     if (isScheduled) return;
     isScheduled = true;
     setTimeout(async () => {
-      // A push fails when the store was closed or replaced. The next push reads the new content.
+      // A push fails if the store was closed or replaced. The next push reads the new content.
       await push().catch(report);
       isScheduled = false;
       if (subscriptions.size > 0) schedule();
@@ -62,7 +64,7 @@ export function makeSubscriptions<Id, Content>(
       if (own.size >= MAX_SUBSCRIPTIONS) {
         throw new RpcError(LIMIT_EXCEEDED, `expected at most ${MAX_SUBSCRIPTIONS} subscriptions`);
       }
-      // The connection may close while its call runs.
+      // The connection may have closed while its call ran.
       if (connection.closed.aborted) return;
       if (!byConnection.has(connection)) {
         connection.closed.addEventListener('abort', () => {
@@ -85,7 +87,7 @@ export function makeSubscriptions<Id, Content>(
         try {
           await tell(id, content, connection);
         } catch (error) {
-          // The other subscribers are notified all the same.
+          // Continue with the other subscribers.
           report(error);
         }
       }

@@ -1,7 +1,7 @@
-/** A failure that testers trigger by sending to a sentinel, which is a special recipient. */
+/** A failure that testers trigger by sending to a special recipient, the sentinel. */
 export type Sentinel = 'stuck' | 'replaced' | 'reverted' | 'provider_error';
 
-// The sentinels, by the last four bytes of the recipient's account, in whatever format the chain writes addresses.
+// The sentinels, by the last four bytes of the recipient's account. So they work with every address format.
 const sentinels: Readonly<Record<string, Sentinel>> = {
   dead0001: 'stuck',
   dead0002: 'replaced',

@@ -40,28 +40,31 @@ import {
  * SETTING: `--rpc` for one EVM or Solana chain; `CUSTOS_RPC` for `custos serve`.
  */
 
-/** The simulated chains and the controls for testers. Callers may pass only chains for which `has` returns true. */
+/**
+ * The simulated chains, and what testers can control on them. Callers may pass only chains for which `has` returns
+ * true.
+ */
 export interface SimulatedChains extends Chains {
   has(caip2: string): boolean;
-  /** Deposits an asset from the faucet. `fault` names the invalid member of the deposit. */
+  /** Deposits an asset from the faucet. If the deposit is invalid, `fault` names the invalid member. */
   fund(
     caip2: string,
     deposit: Deposit,
   ): Promise<Funded | { readonly fault: InvalidDepositError['field']; readonly message: string }>;
-  /** Returns the number of decimals of a token or the native asset. Undefined for a token that does not exist. */
+  /** Returns the number of decimals of an asset, or undefined for a token that does not exist. */
   decimalsOf(caip2: string, tokenAddress: string | null): Promise<number | undefined>;
-  /** Returns the symbol and the decimals of an asset. Undefined for a token that does not exist. */
+  /** Returns the symbol and the decimals of an asset, or undefined for a token that does not exist. */
   termsOf(caip2: string, tokenAddress: string | null): Promise<AssetTerms | undefined>;
-  /** Returns the movements and the logs of a transaction. Empty while no block includes it. */
+  /** Returns the movements and the logs of a transaction. Both are empty until a block includes it. */
   effectsOf(caip2: string, hash: string): Promise<TransactionEffects>;
-  /** Returns the ids of the chains in use, which have received at least one call. */
+  /** Returns the ids of the chains in use: those that have received at least one call. */
   used(): Promise<readonly string[]>;
   /** Mines blocks on one chain or on every chain in use, and returns the latest block numbers. */
   mine(caip2: string | undefined, count: number): Promise<ReadonlyMap<string, bigint>>;
-  /** Runs a JSON-RPC method of the chain's nodes, on EVM chains and Solana. */
+  /** Runs a JSON-RPC method as a node of the chain would, on EVM chains and Solana. */
   rpc(caip2: string, call: RpcCall, caller: RpcCaller): Promise<RpcOutcome>;
   /**
-   * Changes the outcome of a pending transaction. Returns false when no transaction with this hash waits for its
+   * Changes the outcome of a pending transaction. Returns false if no transaction with this hash is waiting for its
    * first block.
    */
   steer(caip2: string, hash: string, effect: TransactionEffect): Promise<boolean>;
@@ -71,15 +74,15 @@ export interface SimulatedChains extends Chains {
     caip2: string,
     page: { limit: number; before: string | undefined },
   ): Promise<readonly ListedTransaction[]>;
-  /** The interfaces of contracts other than the sandbox's own. */
+  /** Returns the interfaces of smart contracts that users have uploaded. */
   abis(): Promise<Pick<Abis, 'list' | 'put' | 'remove' | 'call' | 'functionName'>>;
   /** Returns the sum of an asset over all accounts, including fees. */
   total(caip2: string, tokenAddress: string | null): Promise<bigint>;
-  /** Returns the holdings of every asset on the EVM, Solana and Tron chains in use. */
+  /** Returns the books of every asset on the EVM, Solana and Tron chains in use. */
   books(): Promise<readonly AssetBooks[]>;
-  /** Returns the balances of addresses in the assets that have a price, on the EVM, Solana and Tron chains in use. */
+  /** Returns the balances of addresses in assets that have a price, on the EVM, Solana and Tron chains in use. */
   holdings(addresses: readonly string[]): Promise<readonly AddressHolding[]>;
-  /** The vaults and rewards of simulated EVM chains. */
+  /** Controls the vaults and rewards of simulated EVM chains. */
   readonly earn: SimulatedEarn;
   /** Creates an exchange for assets on the simulated chains that `supports` accepts. */
   exchange(options: ExchangeOptions): Exchange;
@@ -90,7 +93,7 @@ export interface SimulatedChains extends Chains {
   readonly prices: MovablePrices;
   /** Deletes all state. */
   reset(): Promise<void>;
-  /** Returns the whole state. Undefined if there is none. */
+  /** Returns the whole state, or undefined if there is none. */
   image(): Promise<Buffer | undefined>;
   /** Replaces the state. */
   load(image: Buffer | undefined): Promise<void>;
@@ -117,11 +120,11 @@ interface SimulatedChainsOptions
   /** The initial state of chains in memory. */
   readonly image?: Buffer | undefined;
   knownTokens?: World['knownTokens'];
-  /** CHOICE: the symbol is `eth` when it is not known. */
+  /** CHOICE: the symbol is `eth` if this returns undefined. */
   nativeSymbol?(caip2: string): string | undefined;
-  /** The EVM chains that continue real ones, each once. */
+  /** The EVM chains that fork real ones, each at most once. */
   readonly forks?: readonly ForkSource[] | undefined;
-  /** The folder that keeps the state of real chains. */
+  /** The folder in which the state of real chains is stored. */
   readonly forkFolder?: string | undefined;
 }
 
@@ -162,7 +165,7 @@ export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedC
     return makeAbis(store);
   });
 
-  /** The real chain that a chain continues. */
+  /** Returns the real chain that a chain forks. */
   async function upstreamOf(store: ChainStore, caip2: string): Promise<Upstream | undefined> {
     const source = forks.find((fork) => fork.caip2 === caip2);
     if (source === undefined) return undefined;
@@ -199,7 +202,7 @@ export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedC
     return entry.make();
   }
 
-  /** Returns the chain after it has processed the blocks that are due. */
+  /** Returns the chain once it has processed all due blocks. */
   async function caughtUp(caip2: string): Promise<Simulated> {
     const chain = await simulatedOf(caip2);
     await chain.catchUp();
@@ -276,7 +279,7 @@ export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedC
     total: async (caip2, tokenAddress) => (await simulatedOf(caip2)).ledger.total(assetOf(tokenAddress)),
     async books() {
       const listed = (await used()).filter(
-        // It is not known which accounts exist on a real chain.
+        // On a fork of a real chain, it is not known which accounts exist.
         (caip2) => /^(eip155|solana|tron):/.test(caip2) && !isForked(caip2),
       );
       if (listed.length === 0) return [];
@@ -322,7 +325,7 @@ export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedC
       return simulateCardIssuers(parts, environments);
     },
     prices: movablePrices(begun, open),
-    // The reset opens the file if necessary, because it may contain chains from an earlier run.
+    // The reset opens the file if necessary, because it may contain chains of an earlier start.
     reset: async () => (await open()).reset(),
     image: async () => (await begun())?.image(),
     async load(image) {

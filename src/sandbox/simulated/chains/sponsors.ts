@@ -1,6 +1,6 @@
-/*
- * The accounts that sponsor fees on simulated chains. The faucet refills them when their balance is too low, and
- * records the refill as a deposit, so that the books of the total supply stay correct.
+/**
+ * The accounts that sponsor fees on simulated chains. If their balance is too low, the faucet refills them and
+ * records the refill as a deposit, so that the total supply stays correct.
  */
 
 /*
@@ -17,17 +17,17 @@
 /** The paymaster of every EVM chain. */
 export const PAYMASTER_ADDRESS = '0x00000000000000000000000000000000000fa7e5';
 
-/** The account that sends the user operations of every EVM chain to the entry point. */
+/** The account that sends user operations to the entry point, on every EVM chain. */
 export const BUNDLER_ADDRESS = '0x0000000000000000000000000000000000b0d1e5';
 
 /** CHOICE: a fixed, public key for the fee payer of every Solana chain, because it protects only simulated funds. */
 export const FEE_PAYER_SEED = new Uint8Array(32).fill(0xfa);
 export const FEE_PAYER_ADDRESS = '51T5ZJJd816Xi3M3yf81j9AAXsRWJBNTmKystogP5jw9';
 
-/** The chains where gas is paid in stablecoins, and fee payers replace paymasters. */
+/** The chains on which gas is paid in stablecoins, and fee payers take the role of paymasters. */
 export const tempoChains: ReadonlySet<string> = new Set(['eip155:4217', 'eip155:42431']);
 
-/** Whether the chain has a native asset. Tempo has none. */
+/** Returns whether the chain has a native asset. Tempo has none. */
 export function hasNativeAsset({ chainId }: { readonly chainId: bigint }): boolean {
   return !tempoChains.has(`eip155:${chainId}`);
 }

@@ -2,12 +2,14 @@ import { readWithBigints, writeWithBigints } from './ledger.ts';
 import type { Sentinel } from './sentinels.ts';
 import type { ChainStore } from './store.ts';
 
-/** `drop` means that the pool loses the transaction, which may then be broadcast again. */
+/** How to change the outcome of a transaction. `drop`: the pool loses it, and it may then be broadcast again. */
 export type TransactionEffect = 'drop' | 'replace' | 'revert';
 
 const sentinels = { replace: 'replaced', revert: 'reverted' } as const satisfies Record<string, Sentinel>;
 
-/** Changes the outcome of a pending transaction. Returns false when no such transaction waits for its first block. */
+/**
+ * Changes the outcome of a pending transaction. Returns false if no such transaction is waiting for its first block.
+ */
 export function steerPending(
   store: ChainStore,
   caip2: string,

@@ -2,19 +2,19 @@ import { mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
 
-/** CHOICE: the state of the 20 forks that were changed last is kept. */
+/** CHOICE: the state of at most 20 forks is kept, those that changed last. */
 const MAX_FILES = 20;
-/** Larger answers are not stored and are fetched again. */
+/** Larger results are not stored but fetched again. */
 const MAX_KEPT_CHARACTERS = 1_000_000;
 
-/** The answers of a node to calls, by a text that identifies the call. */
+/** A node's results of calls, by a string that identifies the call. */
 interface Answers {
   find(key: string): unknown;
   keep(key: string, answer: unknown): unknown;
   close(): void;
 }
 
-/** Opens the answers of a node that never change, in a file. Creates the folder. */
+/** Opens the file with those results of a node that never change. Creates the folder if necessary. */
 export function openAnswers(folder: string, name: string): Answers {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const file = `${name}.sqlite`;

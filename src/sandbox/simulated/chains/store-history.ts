@@ -1,9 +1,9 @@
 import type { ChainStore } from './store.ts';
 
-/*
+/**
  * Records changes, so that the development methods of JSON-RPC can undo them. Triggers write the inverse of each
  * change of an EVM chain into a temporary table (https://www.sqlite.org/undoredo.html). The first JSON-RPC call of a
- * client creates the triggers, so they cost nothing in a sandbox that serves only the wallet API.
+ * client creates the triggers, so a sandbox that serves only the wallet API does not pay for them.
  */
 
 /** Tables whose changes are never undone: a replaced block stays replaced. */
@@ -21,32 +21,32 @@ interface Column {
   readonly pk: number;
 }
 
-/** The changes of EVM chains that can be undone. */
+/** The recorded changes of EVM chains, which can be undone. */
 interface History {
-  /** Starts to record changes, unless recording has started already. */
+  /** Starts recording changes, unless that has already begun. */
   begin(): void;
   /** Returns the number of the latest change. */
   position(): number;
   /**
-   * Undoes the changes of a chain after a position. Must be called in a transaction of the store. When the changes
+   * Undoes the changes of a chain after a position. Must be called in a transaction of the store. If these changes
    * are no longer stored, changes nothing and returns false.
    */
   rollBack(caip2: string, position: number): boolean;
 }
 
 /**
- * The history of one chain. All chains of a store share the table of changes, its triggers and the limit of how far
- * it reaches back.
+ * Opens the history of a store. All its chains share the table of changes, the triggers, and the limit on stored
+ * changes.
  */
 export function makeHistory(store: ChainStore): History {
-  /** The content for which the triggers were created. When the content is replaced, they are gone. */
+  /** The version of the content for which the triggers were created. Replacing the content deletes them. */
   let content: number | undefined;
   /** The number of the last change before recording started. */
   let earlier = 0;
-  /** Returns the number of the last change that is no longer stored, for any chain. */
+  /** Returns the number of the newest change that is no longer stored, over all chains. */
   const deleted = (): number =>
     store.first<{ last: number | null }>('select max(position) as last from temp.deleted_changes')?.last ?? 0;
-  /** Returns the number of the latest change. At long intervals, it also deletes many of the oldest changes at once. */
+  /** Returns the number of the latest change. From time to time, it also deletes many of the oldest changes at once. */
   function position(): number {
     const last =
       store.first<{ last: number }>("select seq as last from temp.sqlite_sequence where name = 'changes'")
@@ -77,7 +77,7 @@ export function makeHistory(store: ChainStore): History {
         ...[caip2, to],
       );
       for (const { sql } of changes) store.exec(sql);
-      // The deletion includes the changes that the undo itself has recorded.
+      // This also deletes the changes that undoing has recorded.
       store.run('delete from temp.changes where caip2 = ? and id > ?', caip2, to);
       return true;
     },

@@ -1,6 +1,6 @@
-// Amounts are decimal text, because the largest is 2^256 - 1. Times are Unix ms. `asset` is '' for the native asset.
-// NOTE: `if not exists` is for files that were created before versions of the schema were counted. Later steps do not
-// need it.
+// Amounts are decimal strings, because the largest is 2^256 - 1. Times are Unix ms. `asset` is '' for the native
+// asset. NOTE: `if not exists` is for files that were created before versions of the schema were counted. Later steps
+// do not need it.
 const initial = `
 create table if not exists chains (
   caip2 text primary key, base_height integer not null, base_ms integer not null, seen_ms integer not null,
@@ -226,7 +226,7 @@ create table solana_mentions (
 ) strict, without rowid;
 `;
 
-/** The steps from one version of the store to the next, oldest first. A released step is never changed. */
+/** The migrations of the store, oldest first. A released migration is never changed. */
 export const chainStoreSteps: readonly string[] = [
   initial,
   fiat,

@@ -3,9 +3,10 @@ import { imageOf, replaceContent } from '../../../storage/sqlite/images.ts';
 import { upgradeSqlite } from '../../../storage/sqlite/upgrade-sqlite.ts';
 import { chainStoreSteps } from './store-schema.ts';
 
-/*
- * Simulated chains are external to the server. They use a separate file with its own transactions, and never wait for
- * transactions of the server's database. All calls are synchronous, so transactions do not interleave.
+/**
+ * Simulated chains play the role of systems outside the server. So they use a file of their own with its own
+ * transactions, and never wait for transactions of the server's database. All calls are synchronous, so transactions
+ * do not interleave.
  */
 
 const TABLES = [
@@ -47,14 +48,14 @@ const RESTART = 'delete from sqlite_sequence;';
 
 type Value = string | number | null | Uint8Array;
 
-/** The storage of simulated chains. */
+/** The store of simulated chains. */
 export interface ChainStore {
   all<Row>(sql: string, ...values: Value[]): Row[];
   first<Row>(sql: string, ...values: Value[]): Row | undefined;
   run(sql: string, ...values: Value[]): void;
-  /** Runs statements that are not worth preparing. */
+  /** Runs statements that are executed too rarely to be prepared. */
   exec(sql: string): void;
-  /** Runs `work` in a transaction and rolls back when it throws. Nested calls use savepoints. */
+  /** Runs `work` in a transaction and rolls it back if `work` throws. Nested calls use savepoints. */
   atomically<T>(work: () => T): T;
   reset(): void;
   /** Returns a number that changes whenever the whole content is replaced. */
@@ -67,7 +68,7 @@ export interface ChainStore {
 }
 
 /**
- * Opens the store and upgrades an older file to the newest schema.
+ * Opens the store, and migrates an older file to the newest schema.
  *
  * @param file a path, or `:memory:`.
  * @param image the initial content of a store in memory.
@@ -76,7 +77,7 @@ export interface ChainStore {
 export function openChainStore(file: string, image?: Buffer): ChainStore {
   let database = open(image ?? file);
   upgradeSqlite(database, chainStoreSteps);
-  // The function is made once, because making it takes as long as a short transaction.
+  // The function is created once, because creating it takes as long as a short transaction.
   let transaction = transactionOn(database);
   let content = 0;
   const statements = new Map<string, Statement<unknown[], unknown>>();
@@ -94,7 +95,7 @@ export function openChainStore(file: string, image?: Buffer): ChainStore {
     reset() {
       forgetTriggers(database);
       database.transaction(
-        // Also resets the sequence, so that transfer positions restart at 1.
+        // Also resets the sequence, so that the positions of transfers restart at 1.
         () => void database.exec(TABLES.map((table) => `delete from ${table};`).join(' ') + RESTART),
       )();
       content += 1;
@@ -116,8 +117,8 @@ export function openChainStore(file: string, image?: Buffer): ChainStore {
 }
 
 /**
- * Drops the triggers that record changes, see `store-history.ts`. The replacement of the whole content cannot be
- * undone.
+ * Drops the triggers that record changes (see `store-history.ts`), because the replacement of the whole content
+ * cannot be undone.
  */
 function forgetTriggers(database: Database): void {
   const triggers = database.prepare<unknown[], { name: string }>(
@@ -131,7 +132,8 @@ const transactionOn = (database: Database) => database.transaction((work: () => 
 function open(content: string | Buffer): Database {
   const database = new Sqlite(content);
   database.pragma('journal_mode = WAL');
-  // NOTE: a killed process loses nothing. A power failure may lose the latest blocks, like a reorganization.
+  // NOTE: if the process is killed, nothing is lost. A power failure may lose the latest blocks, which looks like a
+  // reorganization.
   database.pragma('synchronous = NORMAL');
   return database;
 }

@@ -3,7 +3,7 @@ import { type ContractAccounts, type Ledger, type Movement, RevertError } from '
 
 const MAX_ALLOWANCE = 2n ** 256n - 1n;
 
-/** The state that a token call changes. */
+/** The state that calls of tokens change. */
 export interface TokenEffects {
   readonly ledger: Ledger;
   readonly accounts: ContractAccounts;
@@ -37,14 +37,18 @@ export function applyTokenCall(
   return TRUE;
 }
 
-/** @throws RevertError when the allowance is too low. */
+/**
+ * Decreases an allowance.
+ *
+ * @throws RevertError if the allowance is too low.
+ */
 export function spendAllowance(
   accounts: ContractAccounts,
   key: { token: string; owner: string; spender: string },
   amount: bigint,
 ): void {
   const allowed = accounts.allowance(key);
-  // The maximum allowance means an infinite one, so it does not decrease.
+  // The maximum allowance counts as infinite, so it does not decrease.
   if (allowed === MAX_ALLOWANCE) return;
   if (allowed < amount) throw new RevertError('execution reverted: ERC20: insufficient allowance');
   accounts.setAllowance(key, allowed - amount);

@@ -1,7 +1,7 @@
-/** After this time, a call pauses so that other work can run. */
+/** A call pauses after this time, so that other work can run. */
 const SLICE_MS = 10;
 
-/** Makes a function that waits for the next turn of the event loop if the last wait was long ago. */
+/** Returns a function that waits for the next turn of the event loop if the last wait was long enough ago. */
 export function makeTurns(): () => Promise<void> | undefined {
   let turnMs = performance.now() + SLICE_MS;
   return () => {

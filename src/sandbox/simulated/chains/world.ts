@@ -25,40 +25,43 @@ export interface KnownToken {
   readonly decimals: number;
 }
 
-/** The dependencies of all simulated chains. */
+/** What all simulated chains depend on. */
 export interface World {
   readonly store: ChainStore;
   readonly clock: Clock;
-  /** See `--confirm-after`. When undefined, the next block includes a transaction. */
+  /**
+   * The time after which a transaction is confirmed, as set by `--confirm-after`. If undefined, the next block
+   * includes it.
+   */
   readonly confirmAfterMs: number | undefined;
-  /** When undefined, nothing is logged. */
+  /** If undefined, nothing is logged. */
   readonly log?: Log | undefined;
-  /** When undefined, transactions have no faults. */
+  /** If undefined, transactions have no faults. */
   readonly drawFault?: DrawTransactionFault | undefined;
-  /** The package that executes transactions of Solana chains; by default, the installed one, if any. */
+  /** Loads the package that executes Solana transactions. By default, the installed package, if there is one. */
   readonly liteSvm?: (() => Promise<LiteSvmModule | undefined>) | undefined;
   knownTokens(): readonly KnownToken[];
   /** Returns the symbol of a chain's native asset, in lower case. */
   nativeSymbol(caip2: string): string;
   /** Returns the known interfaces of contracts, on all chains. */
   abis(): Promise<Abis>;
-  /** The vaults that are deployed when the chain is first used. Addresses are lower-case 0x hex. */
+  /** Returns the vaults that are deployed when the chain is first used. Addresses are lower-case 0x hex. */
   plannedVaults(caip2: string): readonly VaultPlan[];
 }
 
 /** A deposit from the faucet or from a payer's account. */
 export interface Deposit {
   readonly address: string;
-  /** The debited account in the ledger's notation. Undefined for the faucet. */
+  /** The account to debit, in the ledger's notation; undefined for the faucet. */
   readonly payer?: string | undefined;
   /**
-   * The account that spends the payer's allowance of a token, in the ledger's notation. By default, the payer itself.
-   * EVM chains only.
+   * The account that spends the payer's token allowance, in the ledger's notation. By default, the payer itself. EVM
+   * chains only.
    */
   readonly spender?: string | undefined;
   readonly tokenAddress: string | null;
   readonly rawAmount: bigint;
-  /** `decimals` and `symbol` apply to a token that does not exist yet. */
+  /** `decimals` and `symbol` are for a token that does not exist yet. */
   readonly decimals?: number | undefined;
   readonly symbol?: string | undefined;
 }
@@ -69,7 +72,7 @@ export interface Funded {
   readonly blockNumber: bigint;
 }
 
-/** The chain cannot accept the deposit. `field` is the invalid member of the deposit. */
+/** Thrown when the chain cannot accept a deposit. `field` is the invalid member of the deposit. */
 export class InvalidDepositError extends Error {
   readonly field: 'address' | 'tokenAddress' | 'rawAmount';
 
@@ -84,27 +87,36 @@ export class InvalidDepositError extends Error {
 export interface Simulated<C extends AnyChain = AnyChain> {
   readonly chain: C;
   readonly ledger: Ledger;
-  /** Returns the number of decimals of a token or the native asset. Undefined for a token that does not exist. */
+  /** Returns the number of decimals of an asset, or undefined for a token that does not exist. */
   decimalsOf(tokenAddress: string | null): number | undefined | Promise<number | undefined>;
-  /** Reads the symbol of a contract that a user deployed, on EVM chains. Undefined if it has none. */
+  /**
+   * Reads the symbol of a smart contract that a user has deployed on an EVM chain. Returns undefined if it has none.
+   */
   symbolOf?(tokenAddress: string): Promise<string | undefined>;
-  /** @throws InvalidDepositError; RevertError when the payer's balance is too low. */
+  /**
+   * Deposits an asset.
+   *
+   * @throws InvalidDepositError; RevertError if the payer's balance is too low.
+   */
   fund(deposit: Deposit): Funded;
-  /** Deposits by the faucet on a chain that continues a real one. Must not be called in a transaction of the store. */
+  /**
+   * Deposits an asset from the faucet on a chain that forks a real one. Must not be called in a transaction of the
+   * store.
+   */
   fundContinued?(deposit: Deposit): Promise<Funded>;
   /** Processes the blocks that are due. Must be called before a transaction of the store that reads the chain. */
   catchUp(): Promise<void>;
-  /** Returns the latest block that was processed. */
+  /** Returns the latest processed block. */
   head(): Block;
   /** Mines blocks immediately and returns the latest one. */
   mine(count: number): Promise<Block>;
-  /** Closes everything that the chain has open besides the store. */
+  /** Closes what the chain has opened in addition to the store. */
   close?(): void;
   /** The components of an EVM chain. */
   readonly evm?: EvmParts;
-  /** Upgrades the chain in a store of an older version, on the chains that need it. */
+  /** Migrates the chain in a store of an older version, on chains that need it. */
   prepare?(): void;
-  /** Runs a JSON-RPC method of the chain's nodes, on EVM chains and Solana. */
+  /** Runs a JSON-RPC method as a node of the chain would, on EVM chains and Solana. */
   rpc?(call: RpcCall, caller: RpcCaller): Promise<RpcOutcome>;
 }
 
@@ -140,7 +152,7 @@ export function transfersOf(
   return rows.map((row) => toTransfer(row, text));
 }
 
-/** Returns the movements of a transaction. Undefined while no block includes it. */
+/** Returns the movements of a transaction, or undefined while no block includes it. */
 export function movementsOf(
   { store }: World,
   caip2: string,
@@ -199,7 +211,7 @@ function toTransfer(row: TransferRow, text: (address: string) => string): ChainT
   };
 }
 
-/** Registers a token unless it is registered already. Decimals and symbol of a known token take precedence. */
+/** Registers a token, unless it is already registered. For a known token, its own decimals and symbol are used. */
 export function registerToken(
   world: World,
   caip2: string,
@@ -223,12 +235,12 @@ export function knownToken({ knownTokens }: World, caip2: string, address: strin
   );
 }
 
-// Only EVM addresses, which start with 0x, are compared without case.
+// Compares addresses. Case is ignored only for EVM addresses, which start with 0x.
 function sameAddress(left: string, right: string): boolean {
   return left.startsWith('0x') ? left.toLowerCase() === right.toLowerCase() : left === right;
 }
 
-/** Adds a deposit to the list of transfers and returns its hash. The caller updates the ledger. */
+/** Adds a deposit to the list of transfers and returns its hash. The caller must update the ledger. */
 export function recordDeposit(
   { store }: World,
   caip2: string,

@@ -8,22 +8,22 @@ import { once } from '../../../../engine/load-once.ts';
 import type { ChainStore } from '../store.ts';
 import { solidity } from './contracts/generated/solidity.ts';
 
-/*
- * Decodes calls, events and errors of contracts, with the interfaces of the sandbox's own contracts and the
+/**
+ * Decodes calls, events and errors of smart contracts, with the interfaces of the sandbox's own contracts and the
  * interfaces that users upload.
  */
 
 type Item = AbiError.AbiError | AbiEvent.AbiEvent | AbiFunction.AbiFunction;
 
-/** The interface of a contract. */
+/** The interface of a smart contract. */
 interface NamedAbi {
   readonly name: string;
-  /** A lower-case 0x address. Null means any contract. */
+  /** A lower-case 0x address; null for an interface that applies to any contract. */
   readonly address: string | null;
   readonly items: readonly Item[];
 }
 
-/** A function, event or error with the values of its parameters, as text. */
+/** A function, event or error with the values of its parameters, as strings. */
 export interface Decoded {
   readonly name: string;
   readonly arguments: readonly {
@@ -33,27 +33,27 @@ export interface Decoded {
   }[];
 }
 
-/** The known interfaces, which all chains of a store share. */
+/** The known interfaces. All chains of a store share them. */
 export interface Abis {
   list(): readonly NamedAbi[];
-  /** Stores an interface in JSON. It replaces an interface with the same name. */
+  /** Stores an interface given in JSON, and replaces one with the same name. */
   put(abi: {
     name: string;
     address: string | null;
     items: readonly unknown[];
   }): NamedAbi | 'malformed' | 'too many';
-  /** Returns false when there is no interface of this name. */
+  /** Removes an interface. Returns false if none has this name. */
   remove(name: string): boolean;
-  /** Decodes the data of a call. Undefined when no known function matches. */
+  /** Decodes the data of a call. Returns undefined if no known function matches. */
   call(to: string, data: string): Decoded | undefined;
-  /** The name of the function with this selector, without decoding its arguments. */
+  /** Returns the name of the function with this selector, without decoding arguments. */
   functionName(to: string, selector: string): string | undefined;
   event(log: { address: string; topics: readonly string[]; data: string }): Decoded | undefined;
   /** Decodes the error in the data of a revert. */
   error(data: string): Decoded | undefined;
 }
 
-/** CHOICE: the maximum number of interfaces, and of items of all interfaces together. */
+/** CHOICE: the maximum number of interfaces, and of items in all interfaces together. */
 const MAX_ABIS = 500;
 const MAX_ITEMS = 20_000;
 
@@ -63,10 +63,7 @@ const TYPE =
 const NAME = /^[a-zA-Z_$][a-zA-Z0-9_$]*$/;
 const kinds: readonly unknown[] = ['error', 'event', 'function'];
 
-/**
- * Reads the items of an interface in JSON. Returns undefined when one of them is malformed, and omits other kinds of
- * items.
- */
+/** Reads the items of an interface in JSON, and skips items of other kinds. Returns undefined if one is malformed. */
 function readAbi(items: readonly unknown[]): readonly Item[] | undefined {
   const objects = items.filter(isObject);
   if (objects.length !== items.length) return undefined;
@@ -115,8 +112,8 @@ export function makeAbis(store: ChainStore): Abis {
   const rowsNow = (): readonly Row[] => store.all<Row>('select name, address, items from abis order by name');
 
   /**
-   * The functions, events and errors by kind and selector. The index is valid until an interface or the whole store
-   * changes.
+   * Returns the functions, events and errors by kind and selector. The index stays valid until an interface or the
+   * whole store changes.
    */
   function knownNow(): ReadonlyMap<string, Known[]> {
     if (indexed?.content === store.content()) return indexed.known;
@@ -169,7 +166,7 @@ export function makeAbis(store: ChainStore): Abis {
   };
 }
 
-/** An item as it is stored, with its selector, so that opening a store calculates no hashes. */
+/** A stored item with its selector, so that opening a store computes no hashes. */
 type Stored = readonly [selector: string, item: Item];
 
 interface Known {
@@ -201,7 +198,7 @@ function firstDecoded(
       const decoded = decode(known);
       if (decoded !== undefined) return { name: known.item.name, arguments: decoded };
     } catch {
-      // The selector belongs to a function of another contract, or the data is malformed.
+      // The selector belongs to a function of another contract, or the data is malformed. Try the next item.
     }
   }
   return undefined;
@@ -218,7 +215,7 @@ function valuesOf(
   }));
 }
 
-/** Renders a value: numbers in decimals, addresses and bytes in lower-case hex, lists and structs as JSON. */
+/** Writes a value as text: numbers in decimal, addresses and bytes in lower-case hex, lists and structs as JSON. */
 function inWords(value: unknown): string {
   if (typeof value === 'object' && value !== null) {
     return JSON.stringify(value, (_, member: unknown) =>

@@ -7,10 +7,10 @@ import type { DecodedTransaction, EvmPlan } from './plan.ts';
 
 // A replacement with the same nonce must raise both fees by at least 10 percent.
 const BUMP_PERCENT = 110n;
-/** The most bytes of code that creates a contract (EIP-3860). */
+/** The maximum size of the code that creates a smart contract, in bytes (EIP-3860). */
 const MAX_INIT_CODE = 49_152;
 
-/** Adds a transaction to the pool or refuses it. The checks are those of a node. */
+/** Adds a transaction to the pool or rejects it. The checks are those of a node. */
 export function acceptTransaction(
   { world, state, pool, blocks }: EvmParts,
   decoded: DecodedTransaction,

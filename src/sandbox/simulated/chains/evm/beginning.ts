@@ -1,21 +1,21 @@
 import type { Genesis } from './contracts/genesis.ts';
 import { ZERO_WORD } from './state.ts';
 
-/** The initial state of a chain, which is read where nothing is stored yet. Addresses are lower-case 0x hex. */
+/** The initial state of a chain. It is read wherever nothing has been stored. Addresses are lower-case 0x hex. */
 export interface Beginning {
   code(address: string): Uint8Array;
-  /** Slot and word: 64 hex digits. */
+  /** Returns the word in a slot. Slot and word are 64 hex digits. */
   word(address: string, slot: string): string;
-  /** The balance of the native asset. */
+  /** Returns the balance of the native asset. */
   native(address: string): bigint;
   nonce(address: string): number;
-  /** The contract that the account delegates to (EIP-7702). */
+  /** Returns the smart contract to which the account delegates (EIP-7702). */
   delegate(address: string): string | undefined;
 }
 
 const NO_CODE = new Uint8Array();
 
-/** The contracts of the sandbox, over the state of a real chain if there is one. */
+/** Returns the initial state: the sandbox's contracts on top of the state of a real chain, if there is one. */
 export function beginningOf(genesis: Genesis, upstream: Beginning | undefined): Beginning {
   return {
     code: (address) => genesis.account(address)?.code ?? upstream?.code(address) ?? NO_CODE,

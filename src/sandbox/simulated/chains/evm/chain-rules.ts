@@ -21,7 +21,7 @@ export function chainRules(chainId: bigint): Common {
 const notSupported = (): never => {
   throw new Error('simulated chains have no blobs');
 };
-/** The functions of the KZG library that only transactions with blobs need. */
+/** The KZG functions that only transactions with blobs need. They throw. */
 const withoutBlobs: Omit<KZG, 'verifyProof'> = {
   blobToKzgCommitment: notSupported,
   computeBlobProof: notSupported,
@@ -33,7 +33,7 @@ const withoutBlobs: Omit<KZG, 'verifyProof'> = {
 };
 
 /**
- * Whether the polynomial of a commitment has the value `y` at `z`. All arguments are 0x hex.
+ * Returns whether the polynomial behind a commitment has the value `y` at `z`. All arguments are 0x hex.
  *
  * e(C - y G1, G2) = e(proof, tau G2 - z G2) (EIP-4844, verify_kzg_proof)
  *
@@ -47,7 +47,7 @@ function verifyProof(commitment: string, z: string, y: string, proof: string): b
     { g1: left.negate(), g2: G2.Point.BASE },
     { g1: inputs.proof, g2: right },
   ];
-  // The pairing with the point at infinity is 1. The noble library refuses to calculate it.
+  // The pairing with the point at infinity is 1. noble does not compute it.
   const product = pairingBatch(pairs.filter(({ g1, g2 }) => !g1.is0() && !g2.is0()));
   return fields.Fp12.eql(product, fields.Fp12.ONE);
 

@@ -26,7 +26,7 @@ export function simulateEvm(world: World, caip2: string, upstream?: Upstream): S
   return upstream === undefined ? simulated : continued(parts, simulated);
 }
 
-/** For a chain that continues a real one, the methods wait until missing state has been fetched. */
+/** Wraps the methods of a chain that forks a real one: they wait until missing state has been fetched. */
 function continued(
   parts: EvmParts,
   { chain, ledger, fund, ...controls }: Simulated<EvmChain>,
@@ -80,7 +80,7 @@ function simulate(parts: EvmParts): Simulated<EvmChain> {
   };
 }
 
-/** Queries on the latest state. */
+/** Returns the chain's queries of the latest state. */
 function queries(
   parts: EvmParts,
 ): Pick<
@@ -116,7 +116,7 @@ function queries(
   };
 }
 
-/** The decimals of a token. Undefined for an address without one. */
+/** Returns the decimals of a token, or undefined if there is no token at the address. */
 async function decimalsOf(parts: EvmParts, token: string): Promise<number | undefined> {
   const known = tokenAt(parts.state, token)?.decimals;
   if (known !== undefined) return known;
@@ -152,10 +152,10 @@ async function readAt(
 
 // symbol()
 const SYMBOL_CALL = hexToBytes('95d89b41');
-/** CHOICE: a longer symbol is cut off, because a contract can return any text. */
+/** CHOICE: a longer symbol is cut off, because a smart contract can return any string. */
 const MAX_SYMBOL_BYTES = 32;
 
-/** The symbol of a contract that returns an ABI-encoded string. */
+/** Returns the symbol of a smart contract that returns an ABI-encoded string. */
 async function symbolOf(parts: EvmParts, token: string): Promise<string | undefined> {
   const returned = await readAt(parts, token, SYMBOL_CALL);
   if (returned === undefined || returned.length < 64) return undefined;

@@ -7,7 +7,7 @@ import { makeOverlay } from './overlay.ts';
 import { gasBefore, planAuthorizations } from './plan.ts';
 import type { EvmState } from './state.ts';
 
-/** The estimate exceeds the minimum gas limit by at most 1/64 of it. */
+/** An estimate exceeds the minimum gas limit by at most 1/64. */
 const TOLERANCE = 64n;
 const STIPEND = 2_300n;
 
@@ -52,7 +52,7 @@ async function tryCall(
   if (!run.needsMoreGas || (await succeedsWith(gasNeeded))) {
     return { simulation: { succeeds: true, units: gasNeeded }, after };
   }
-  // A caller keeps 1/64 of its gas in each nested call, and a slot is only written while more than 2,300 gas is left.
+  // A caller keeps 1/64 of its gas in each nested call, and writing a slot requires that more than 2,300 gas is left.
   let [tooLow, enough] = [gasNeeded, TRANSACTION_GAS_CAP];
   const likely = ((gasNeeded + STIPEND) * 64n) / 63n;
   if (likely < enough) {

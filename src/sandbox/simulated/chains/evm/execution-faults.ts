@@ -4,7 +4,7 @@ import { bytesToHex } from '../../../../engine/crypto/encoding.ts';
 import { RevertError } from '../ledger.ts';
 import type { Abis } from './abis.ts';
 
-// Why an execution failed, in the words of geth (core/vm/errors.go, accounts/abi/abi.go).
+// Describes why an execution failed, in the words of geth (core/vm/errors.go, accounts/abi/abi.go).
 
 const errorInputs = AbiParameters.from('string');
 const panicInputs = AbiParameters.from('uint256');
@@ -13,7 +13,7 @@ const PANIC_SELECTOR = '4e487b71';
 const REVERTED = 'execution reverted';
 const INVALID = 0xfe;
 const MAX_STACK = 1_024;
-/** How much of the data of an unknown error a message shows, in hex digits. */
+/** The maximum number of hex digits of an unknown error's data in a message. */
 const SHOWN_DATA = 264;
 
 const { errorMessages: errors } = EVMError;
@@ -44,14 +44,14 @@ const panics: Readonly<Record<number, string>> = {
   81: 'uninitialized function',
 };
 
-/** The fault of a message. Undefined when it succeeded. */
+/** Returns the reason why a call or creation failed, or undefined if it succeeded. */
 export function faultOf({ exceptionError, runState, returnValue }: ExecResult): string | undefined {
   if (exceptionError === undefined) return undefined;
   const { error } = exceptionError;
-  // Code and the entry point revert. A precompiled contract that refuses its input uses up its gas.
+  // Code and the entry point revert. A precompiled contract that rejects its input uses up its gas instead.
   if (error === errors.REVERT && runState === undefined && returnValue.length === 0)
     return 'precompiled contract failed';
-  // For an invalid JUMP, the name is followed by details.
+  // The error for an invalid JUMP contains details after its name.
   if (error.startsWith(errors.INVALID_JUMP)) return faults[errors.INVALID_JUMP];
   if (error === errors.INVALID_OPCODE) return `invalid opcode: ${invalidName(runState)}`;
   if (error === errors.STACK_UNDERFLOW) {
@@ -61,9 +61,9 @@ export function faultOf({ exceptionError, runState, returnValue }: ExecResult): 
 }
 
 /**
- * The name of the invalid operation that ended the code.
+ * Returns the name of the invalid opcode that ended the execution.
  *
- * NOTE: after a jump, the machine reports every undefined operation as INVALID.
+ * NOTE: after a jump, the machine reports every undefined opcode as INVALID.
  */
 export function invalidName(
   state: Pick<NonNullable<ExecResult['runState']>, 'code' | 'programCounter'> | undefined,
@@ -72,7 +72,7 @@ export function invalidName(
   return code === INVALID ? 'INVALID' : `opcode 0x${code.toString(16)} not defined`;
 }
 
-/** The operations, by their number of operands. Source: Ethereum yellow paper, appendix H. */
+/** Opcodes by their number of operands. Source: Ethereum yellow paper, appendix H. */
 const operandsOfOperations: Readonly<Record<number, readonly number[]>> = {
   // ISZERO, NOT, CLZ, BALANCE, CALLDATALOAD, EXTCODESIZE, EXTCODEHASH, BLOCKHASH, BLOBHASH, POP, MLOAD, SLOAD, JUMP,
   // TLOAD, SELFDESTRUCT
@@ -100,7 +100,7 @@ function operandCount(opCode: number): number {
   return Number(found?.[0] ?? 0);
 }
 
-/** The reason why the outermost call failed; undefined when it succeeded. */
+/** Returns the reason why the outermost call failed, or undefined if it succeeded. */
 export function revertOf(result: ExecResult, abis: Pick<Abis, 'error'>): RevertError | undefined {
   const fault = faultOf(result);
   if (fault === undefined) return undefined;
@@ -109,7 +109,7 @@ export function revertOf(result: ExecResult, abis: Pick<Abis, 'error'>): RevertE
   return new RevertError(fault === REVERTED ? reasonOf(bytesToHex(result.returnValue), abis) : fault);
 }
 
-/** The message of an error that a contract has returned, in hex digits. */
+/** Returns the message for the revert data of a smart contract, which is in hex digits. */
 function reasonOf(data: string, abis: Pick<Abis, 'error'>): string {
   if (data === '') return REVERTED;
   const standard = standardReasonOf(data);
@@ -119,7 +119,7 @@ function reasonOf(data: string, abis: Pick<Abis, 'error'>): string {
   return `${REVERTED}: ${known.name}(${known.arguments.map(({ value }) => value).join(', ')})`;
 }
 
-/** The message of an `Error(string)` or `Panic(uint256)`; undefined for other data. */
+/** Returns the message of an `Error(string)` or `Panic(uint256)`, or undefined for other data. */
 export function standardReasonOf(data: string): string | undefined {
   const parameters = `0x${data.slice(8)}` as const;
   try {

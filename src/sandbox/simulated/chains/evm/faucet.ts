@@ -9,16 +9,16 @@ import type { EvmParts } from './parts.ts';
 import type { EvmState } from './state.ts';
 import { findBalanceSlot } from './token-slots.ts';
 
-/** The address that lists of transfers show as the sender of faucet deposits. */
+/** The sender of faucet deposits in lists of transfers. */
 export const FAUCET_ADDRESS = '0x00000000000000000000000000000000000fa0ce';
 const MAX_AMOUNT = 2n ** 256n - 1n;
-/** The maximum balance of an account in a token of a real chain after a deposit. */
+/** The maximum balance of an account after a deposit, for a token of a real chain. */
 const MAX_TOKEN_AMOUNT = 2n ** 127n - 1n;
 
 /**
  * Deposits an asset from the faucet or a payer.
  *
- * @throws InvalidDepositError; RevertError when the payer's balance or the allowance of the spender is too low.
+ * @throws InvalidDepositError; RevertError if the payer's balance or the spender's allowance is too low.
  */
 export function fundEvm({ state, blocks }: EvmParts, deposit: Deposit): Funded {
   const owner = checkAddress(deposit.address, 'address');
@@ -31,8 +31,10 @@ export function fundEvm({ state, blocks }: EvmParts, deposit: Deposit): Funded {
 }
 
 /**
- * Deposits an asset on a chain that continues a real one. The balance of a token of the real chain is changed in its
- * storage; the total supply is not. Throws InvalidDepositError.
+ * Deposits an asset on a chain that forks a real one. For a token of the real chain, changes the balance in the
+ * token's storage, but not the total supply.
+ *
+ * @throws InvalidDepositError
  */
 export async function fundContinued(parts: EvmParts, deposit: Deposit): Promise<Funded> {
   const { state, blocks } = parts;

@@ -10,15 +10,19 @@ import type { Upstream } from './upstream.ts';
  */
 export interface Forks {
   hashOf(number: number): string;
-  /** Returns the number of the block with this hash. Undefined if the chain has no such block. */
+  /** Returns the number of the block with this hash, or undefined if the chain has no such block. */
   numberOf(hash: string): number | undefined;
-  /** Replaces the blocks from this number on. Must be called in a transaction of the store. */
+  /** Replaces the blocks from this number on by new ones. Must be called in a transaction of the store. */
   replace(from: number): void;
-  /** Calls `listener` before blocks are replaced. */
+  /** Registers a listener that is called before blocks are replaced. */
   watch(listener: (from: number) => void): void;
 }
 
-/** @param upstream the real chain that begins this one. */
+/**
+ * Creates the block hashes of a chain.
+ *
+ * @param upstream the real chain that this chain forks.
+ */
 export function makeForks(
   store: ChainStore,
   caip2: string,

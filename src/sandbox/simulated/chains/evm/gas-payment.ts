@@ -16,7 +16,10 @@ interface Charge {
   readonly amount: bigint;
 }
 
-/** Returns who pays the gas of a transaction, in which asset, and the amount for a quantity of gas at a price. */
+/**
+ * Returns who pays the gas of a transaction, in which asset, and a function that computes the amount from gas and
+ * price.
+ */
 function gasPaymentOf(state: EvmState, plan: EvmPlan) {
   if (hasNativeAsset(state)) {
     return { owner: plan.feePayer, asset: NATIVE, amountOf: (gas: bigint, price: bigint) => gas * price };
@@ -30,7 +33,7 @@ function gasPaymentOf(state: EvmState, plan: EvmPlan) {
   };
 }
 
-// CHOICE: the default fee token is the stablecoin to which all calls are addressed, otherwise Tempo's first
+// CHOICE: the default fee token is the stablecoin that all calls of the transaction use, else Tempo's first
 // stablecoin.
 function tokenOfCalls({ calls }: EvmPlan): string | undefined {
   const [first] = calls;
@@ -38,7 +41,7 @@ function tokenOfCalls({ calls }: EvmPlan): string | undefined {
   return isOne && first?.to != null && TEMPO_TOKEN.test(first.to) ? first.to : undefined;
 }
 
-/** The maximum charges of a transaction: gas limit * fee cap, and the value of its calls. */
+/** Returns the maximum charges of a transaction: gas limit * fee cap, and the value of its calls. */
 function maxChargesOf(state: EvmState, plan: EvmPlan): Charge[] {
   const { owner, asset, amountOf } = gasPaymentOf(state, plan);
   const fee = { owner, asset, amount: amountOf(plan.gasLimit, plan.maxFeePerGas) };
@@ -46,7 +49,7 @@ function maxChargesOf(state: EvmState, plan: EvmPlan): Charge[] {
   return [fee, { owner: plan.sender, asset: NATIVE, amount }];
 }
 
-/** Whether the charged accounts can pay for all these transactions together. */
+/** Returns whether the charged accounts can pay for all these transactions together. */
 export function canAfford(state: EvmState, plans: readonly EvmPlan[]): boolean {
   const charges = plans.flatMap((plan) => maxChargesOf(state, plan));
   return charges.every(({ owner, asset }) => {
@@ -55,7 +58,7 @@ export function canAfford(state: EvmState, plans: readonly EvmPlan[]): boolean {
   });
 }
 
-/** Buys gas up to the limit. `settle` returns the price of the unused gas to the payer, and returns the fee. */
+/** Buys gas up to the limit. The returned `settle` refunds the unused gas to the payer and returns the fee. */
 export function buyGas(
   state: EvmState,
   plan: EvmPlan,

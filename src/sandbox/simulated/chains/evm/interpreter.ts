@@ -32,17 +32,17 @@ import { runProgram } from './user-operations/frames.ts';
 import { handleOperations, type OperationEstimate } from './user-operations/handle-operations.ts';
 import { hashOfPacked } from './user-operations/packed-operation.ts';
 
-// Bytecode runs in @ethereumjs/evm on top of an overlay.
+// Runs bytecode in @ethereumjs/evm on top of an overlay.
 
-/** The time for which an execution may block the event loop before other work gets a turn. */
+/** How long an execution may block the event loop before other work gets a turn. */
 const SLICE_MS = 10;
 const JUMPDEST = 0x5b;
 const REVERT = 0xfd;
 const JUMPS_PER_LOOK = 512;
-/** KECCAK256 of a long input takes more time per gas than any other operation. */
+/** The opcode that takes the most time per gas, if its input is long. */
 const KECCAK256 = 0x20;
 
-/** A call, or without `to` the creation of a contract. Addresses are lower-case 0x hex. */
+/** A call, or without `to` the creation of a smart contract. Addresses are lower-case 0x hex. */
 interface TopCall {
   readonly from: string;
   readonly to: string | null;
@@ -67,12 +67,12 @@ interface CallResult {
   readonly logs: readonly EvmLog[];
 }
 
-/** The calls of one transaction. */
+/** Runs the calls of one transaction. */
 interface Calls {
   /**
    * The movements of assets in order, without those of reverted calls.
    *
-   * NOTE: when a contract destroys itself, its native asset moves without an entry in the list.
+   * NOTE: if a contract destroys itself, its native asset moves without an entry in this list.
    */
   readonly movements: Movement[];
   run(call: TopCall): Promise<CallResult>;
@@ -88,9 +88,9 @@ export interface Interpreter {
   ): Promise<T>;
 }
 
-/** The conditions that end an execution early, and the observers of the execution. */
+/** Ends executions early, and observes them. */
 export interface Watch {
-  /** Called repeatedly during the execution. An error that it throws ends the execution. */
+  /** Called repeatedly during the execution. If it throws, the execution ends with that error. */
   readonly check?: () => void;
   readonly tracer?: Tracer;
   readonly estimate?: OperationEstimate;
@@ -103,7 +103,7 @@ export interface Tracer {
   step?(step: InterpreterStep): void;
 }
 
-/** Returns the same interpreter, whose executions are watched. */
+/** Returns the interpreter with these watches on its executions. */
 export function watched(interpreter: Interpreter, watch: Watch): Interpreter {
   return {
     transaction: (overlay, block, work, more) =>
@@ -115,10 +115,10 @@ interface Running {
   readonly overlay: Overlay;
   readonly block: Block;
   readonly movements: Movement[];
-  /** The open messages, and the number of movements before each. */
+  /** The messages that have not ended, with the number of movements before each. */
   readonly open: { readonly message: Message; readonly movementsBefore: number }[];
   readonly watch: Watch;
-  /** The time at which other work gets its next turn. */
+  /** When other work gets its next turn. */
   pauseMs: number;
 }
 
@@ -127,7 +127,7 @@ interface InterpreterParts {
   readonly forks: Pick<Forks, 'hashOf'>;
   /** Decodes the errors of contracts. */
   readonly abis: Pick<Abis, 'error'>;
-  /** The real chain whose state may be missing. */
+  /** The real chain that the chain forks. Its state may not have been fetched yet. */
   readonly upstream: Upstream | undefined;
 }
 
@@ -153,14 +153,14 @@ export async function makeInterpreter(
     blockchain: blockchainOf(forks),
     customPrecompiles: [
       ...longPrecompiles(() => current().watch.check?.()),
-      // On a chain that continues a real one, other entry points are those of the real chain.
+      // On a chain that forks a real one, other entry points are those of the real chain.
       ...[...entryPoints.keys()]
         .filter((address) => upstream === undefined || address === ENTRY_POINT_ADDRESS)
         .map((address) => ({ address: addressOf(address), function: () => runEntryPoint(evm, current()) })),
     ],
     customOpcodes: [
       boundedRevert(rules),
-      // Every loop passes a JUMPDEST, so this is where a long execution pauses for other work.
+      // Every loop executes a JUMPDEST, so a long execution pauses there for other work.
       pausingAfter(rules, JUMPDEST, () => {
         jumps = (jumps + 1) % JUMPS_PER_LOOK;
         return jumps === 0 ? pause(current()) : undefined;
@@ -190,9 +190,9 @@ export async function makeInterpreter(
       const started = { overlay, block, movements: [], open: [] };
       running = { ...started, watch, pauseMs: performance.now() + SLICE_MS };
       try {
-        // The pause may have been long.
+        // The pause may have taken long.
         watch.check?.();
-        // The interpreter does more work for each step while a listener is registered.
+        // The interpreter does more work per step while a listener is registered.
         if (watch.tracer?.step !== undefined) evm.events.on('step', onStep);
         const { movements } = running;
         return await work({
@@ -210,7 +210,7 @@ export async function makeInterpreter(
   };
 }
 
-/** Runs the entry point that is called by the innermost message. */
+/** Runs the entry point that the innermost message calls. */
 function runEntryPoint(
   evm: EVM,
   { overlay: { state }, block, movements, open, watch }: Running,
@@ -246,7 +246,7 @@ function recordValue({ movements }: Running, message: Message, to: Address): voi
   movements.push({ sender, recipient, asset: NATIVE, amount: message.value });
 }
 
-/** The movements of tokens that have bytecode. Source: ERC-20, event Transfer(address, address, uint256). */
+/** Returns the movements of tokens that have bytecode. Source: ERC-20, event Transfer(address, address, uint256). */
 function transfersIn({ state }: Overlay, logs: readonly EvmLog[]): Movement[] {
   return logs.flatMap(({ address, topics: [topic, from, to, ...others], data }) => {
     if (topic !== TRANSFER_TOPIC || from === undefined || to === undefined) return [];
@@ -286,7 +286,7 @@ async function runTopCall(
   }));
   running.movements.push(...transfersIn(overlay, logs));
   for (const address of execResult.selfdestruct?.keys() ?? []) {
-    // Any other contract keeps its code and its storage (EIP-6780).
+    // A contract that existed before keeps its code and its storage (EIP-6780).
     if (execResult.createdAddresses?.has(address) !== true) continue;
     overlay.erase(address);
     state.accounts.setNonce(address, '', 0);
@@ -298,8 +298,8 @@ async function runTopCall(
 }
 
 /**
- * Makes addresses and slots warm before the execution: the sender, the recipient, precompiles, the access list of the
- * transaction and the signers of its authorizations (EIP-2929, 2930, 3651, 7702).
+ * Marks addresses and slots as warm before the execution: the sender, the recipient, precompiles, the transaction's
+ * access list and the signers of its authorizations (EIP-2929, 2930, 3651, 7702).
  */
 function warm({ journal, precompiles }: EVM, { from, to, accessList, authorities = [] }: TopCall): void {
   journal.addAlwaysWarmAddress(from);
@@ -313,7 +313,7 @@ function warm({ journal, precompiles }: EVM, { from, to, accessList, authorities
   }
 }
 
-/** Runs an operation unchanged, then calls `pauseIfDue`. */
+/** Returns an opcode that works as usual and then calls `pauseIfDue`. */
 function pausingAfter(
   rules: Common,
   opcode: number,
@@ -334,10 +334,10 @@ function pausingAfter(
 }
 
 /**
- * Runs REVERT unchanged, but without operands if its memory would cost more gas than is left.
+ * Returns the opcode REVERT without operands if its memory would cost more gas than is left.
  *
- * NOTE: the machine reads the data of a REVERT for observers of the steps before it charges the gas, and that data can
- * take any amount of memory.
+ * NOTE: for observers of steps, the machine reads the data of a REVERT before it charges the gas. That data could
+ * otherwise take any amount of memory.
  */
 function boundedRevert(rules: Common): NonNullable<EVMOpts['customOpcodes']>[number] {
   const { handlers, dynamicGasHandlers } = getOpcodesForHF(rules);

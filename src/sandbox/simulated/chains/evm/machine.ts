@@ -25,7 +25,7 @@ export const TRANSACTION_GAS_CAP = 16_777_216n;
 export const OPERATION_LANE = 'operation ';
 const NEW_AUTHORITY_GAS = 25_000n;
 const KNOWN_AUTHORITY_GAS = 12_500n;
-/** The nonce that no authorization may have (EIP-7702). */
+/** No authorization can have this nonce (EIP-7702). */
 const MAX_NONCE = 2n ** 64n - 1n;
 const NO_ADDRESS = `0x${'0'.repeat(40)}`;
 
@@ -33,7 +33,7 @@ export interface EvmRun {
   readonly gasUsed: bigint;
   /** The minimum gas limit. It can exceed the gas used, because refunds are paid after the execution. */
   readonly gasNeeded: bigint;
-  /** Whether code ran, which may need a higher limit than the gas that it uses (EIP-150, EIP-2200). */
+  /** Whether code ran. Code may need a higher limit than the gas that it uses (EIP-150, EIP-2200). */
   readonly needsMoreGas: boolean;
   /** The return data of the last call, or the data of its revert. */
   readonly returned: Uint8Array;
@@ -53,7 +53,7 @@ export function makeEvmMachine(
     async execute(entry, block) {
       const loaded = await interpreter();
       const overlay = makeOverlay(state);
-      // The payer may have spent its funds after the check of readiness.
+      // The payer may have spent its funds since the check of readiness.
       if (!canAfford(overlay.state, [entry.plan])) return () => undefined;
       const { execution, receipt } = await include(loaded, overlay, { entry, block });
       return () => {
@@ -66,15 +66,15 @@ export function makeEvmMachine(
     replacementOf({ sender, lane, nonce = 0, hash, plan }) {
       if (plan.sentinel !== 'replaced' || state.accounts.nonce(sender, lane) > nonce)
         return pool.ofNonce(sender, lane, nonce) ?? null;
-      // The transaction that replaces the sentinel's transaction is not real. It only uses up the nonce.
+      // The transaction that replaces this one is not real. It only uses up the nonce.
       state.accounts.setNonce(sender, lane, nonce + 1);
       return sentinelReplacementHash(hash);
     },
   };
 }
 
-// CHOICE: the hash of the transaction that replaces the sentinel's transaction is the original hash with all bits
-// inverted.
+// CHOICE: if a transaction is replaced on request of its recipient address, the replacement's hash is the original
+// hash with all bits inverted.
 function sentinelReplacementHash(hash: string): string {
   return bytesTo0xHex(hexToBytes(hash.slice(2)).map((byte) => byte ^ 0xff));
 }
@@ -92,9 +92,9 @@ function readinessOf(state: EvmState, entry: PoolEntry<EvmPlan>, nowSeconds: num
 }
 
 /**
- * Whether the sender is a smart account when the operation runs. Its authorization is applied first. An authorization
- * with a later nonce waits for the transactions before it, because the chain would skip it and its nonce would never
- * be used.
+ * Returns whether the sender is a smart account when the operation runs. The operation's authorization is applied
+ * first. An authorization with a later nonce waits for the transactions before it, because the chain would skip it
+ * and its nonce would never be used.
  */
 function acceptsOperations({ accounts, chainId }: EvmState, { sender, authorizations }: EvmPlan): boolean {
   const next = BigInt(accounts.nonce(sender, ''));
@@ -127,7 +127,7 @@ export async function include(
     ...{ isReverted: run.revert !== undefined, logs: run.logs },
   };
   if (!lane.startsWith(OPERATION_LANE)) return { execution, receipt };
-  // The transaction of a bundle succeeds even if its operations fail.
+  // The bundle's transaction succeeds even if the operations in it fail.
   const bundle = { contract: ENTRY_POINT_ADDRESS, chainId: state.chainId, bytes: plan.operation! };
   const result = { succeeds: !receipt.isReverted, gasCost: fee, gasUsed: run.gasUsed };
   const logs = logsOfBundle(bundle, { ...result, logs: run.logs, failure: execution.failure });
@@ -141,10 +141,10 @@ type Runnable = Pick<
 >;
 
 /**
- * Executes the calls and reverts all of them when one fails. The caller has already incremented the sender's nonce.
+ * Executes the calls and reverts all of them if one fails. The caller has already incremented the sender's nonce.
  *
- * @param isIncluded false in a dry run. The sentinel for a revert then has no effect, because only included
- * transactions fail.
+ * @param isIncluded false in a dry run. A recipient address that makes transactions fail then has no effect, because
+ * only included transactions fail.
  */
 export async function runEvm(
   interpreter: Interpreter,
@@ -188,7 +188,7 @@ export async function runEvm(
   });
 }
 
-/** Runs a contract call that changes nothing and returns its result. Undefined when it reverts. */
+/** Calls a contract without changing anything, and returns the result, or undefined if the call reverts. */
 export async function readContract(
   interpreter: Interpreter,
   state: EvmState,
@@ -212,8 +212,8 @@ function gasOf({ intrinsicGas, floorGas }: Runnable, executed: bigint, refund: b
 }
 
 /**
- * Applies the valid authorizations and returns the gas refund and the signers. A later failure of the transaction does
- * not revert them (EIP-7702).
+ * Applies the valid authorizations and returns the gas refund and the signers. They stay applied even if the
+ * transaction fails later (EIP-7702).
  */
 function delegateAccounts(
   state: EvmState,

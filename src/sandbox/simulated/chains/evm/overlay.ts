@@ -5,7 +5,7 @@ import { type Bytecode, type EvmState, ZERO_WORD } from './state.ts';
 
 const MAX_AMOUNT = 2n ** 256n - 1n;
 
-/** The changes of one execution on top of the stored state. Stores nothing before `apply`. */
+/** The changes of one execution on top of the stored state. Nothing is stored before `apply`. */
 export interface Overlay {
   /** `contracts`, `registerToken` and `recordDeposit` access the stored state directly. */
   readonly state: EvmState;
@@ -14,13 +14,13 @@ export interface Overlay {
   commit(): void;
   /** Undoes the changes since the last checkpoint. */
   revert(): void;
-  /** Sets every slot that a contract has written in this execution to zero, and removes its code. */
+  /** Removes a contract's code, and zeroes every slot that it has written in this execution. */
   erase(address: string): void;
-  /** The word of a slot before this execution. */
+  /** Returns the word of a slot before this execution. */
   originalWord(address: string, slot: string): string;
-  /** Returns everything that was read, with the value before this execution and the current value. */
+  /** Returns everything that was read: its value before this execution, and its current value. */
   cells(): Iterable<readonly [key: string, cell: { readonly original: unknown; readonly value: unknown }]>;
-  /** Whether the stored values are still the values that were read. */
+  /** Returns whether the stored values still equal the values that were read. */
   isCurrent(): boolean;
   /** Stores the changes. Must be called in a transaction of the store, after `isCurrent` returned true. */
   apply(): void;

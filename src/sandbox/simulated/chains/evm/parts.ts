@@ -27,16 +27,20 @@ export interface EvmParts {
   readonly pool: Pool<EvmPlan>;
   readonly blocks: Blocks;
   readonly forks: Forks;
-  /** Called before the first transaction of each block. */
+  /** Registers a listener that is called before the first transaction of each block. */
   readonly onBlock: (listener: (number: number) => void) => void;
   readonly interpreter: () => Promise<Interpreter>;
-  /** Upgrades the stored state of a chain in use to this version. */
+  /** Migrates a chain's stored state to this version. */
   prepare(): void;
   /** Processes due blocks, then runs `work` in one transaction of the store. */
   atHead<T>(work: () => T): Promise<T>;
 }
 
-/** @param upstream the real chain that this one continues. */
+/**
+ * Creates the components of a chain.
+ *
+ * @param upstream the real chain that this chain forks.
+ */
 export function makeEvmParts(world: World, caip2: string, upstream?: Upstream): EvmParts {
   const { store, clock, confirmAfterMs } = world;
   const terms = termsOf(caip2);
@@ -44,7 +48,7 @@ export function makeEvmParts(world: World, caip2: string, upstream?: Upstream): 
   const forks = makeForks(store, caip2, upstream);
   const listeners: ((number: number) => void)[] = [];
   const pool = makePool<EvmPlan>(store, caip2, world.drawFault);
-  // Loaded with the first execution, because a chain that only holds balances needs no interpreter.
+  // Loaded for the first execution, because a chain that only keeps balances needs no interpreter.
   const interpreter = loadOnce(async () => {
     const { makeInterpreter } = await import('./interpreter.ts');
     return makeInterpreter(state.chainId, { forks, abis: await world.abis(), upstream });
@@ -63,7 +67,7 @@ export function makeEvmParts(world: World, caip2: string, upstream?: Upstream): 
     onAbandoned: forks.replace,
   });
   const { catchUp, atHead, exclusively, mine } = made;
-  // Each method is retried separately, so that a caller that sends something does not send it again.
+  // Each method is retried by itself, so that a caller that has broadcast a transaction does not broadcast it again.
   const blocks =
     upstream === undefined ? made : { ...made, ...settled({ catchUp, atHead, exclusively, mine }) };
   const parts: EvmParts = {
@@ -83,15 +87,19 @@ export function makeEvmParts(world: World, caip2: string, upstream?: Upstream): 
   return parts;
 }
 
-/** The key of the block at which a chain continues a real one, in `contracts`. */
+/** The key in `contracts` of the block at which a chain forks a real one. */
 const FORK = 'fork';
 
-/** The block at which the stored chain continues a real one. */
+/** Returns the block at which the stored chain forks a real one, or undefined if it does not. */
 export function forkBlockOf(store: ChainStore, caip2: string): number | undefined {
   return makeContractState(store, caip2).get<number>(FORK, 'block');
 }
 
-/** @throws UpstreamUnavailableError when the stored chain continues a different chain, or none. */
+/**
+ * Requires that the stored chain forks the configured chain.
+ *
+ * @throws UpstreamUnavailableError if it forks a different chain, or none.
+ */
 function requireSameFork({ upstream, contracts, caip2 }: EvmState): void {
   const stored = contracts.get<number>(FORK, 'block');
   if (stored === upstream?.block) return;
@@ -108,7 +116,7 @@ function deployPlanned(state: EvmState, block: Block): void {
   }
 }
 
-/** The stored state of a chain. */
+/** Opens the stored state of a chain. */
 function makeEvmState(world: World, caip2: string, upstream: Upstream | undefined): EvmState {
   const { store } = world;
   const chain = { world, caip2, chainId: BigInt(caip2.slice('eip155:'.length)), upstream };

@@ -18,7 +18,7 @@ import type { AccessList } from './interpreter.ts';
 
 /** One call of a transaction. Addresses and data are lower-case 0x hex. */
 export interface PlannedCall {
-  /** Null for a contract creation. */
+  /** Null for the creation of a smart contract. */
   readonly to: string | null;
   readonly value: bigint;
   readonly data: string;
@@ -28,15 +28,15 @@ export interface PlannedAuthorization {
   readonly contract: string;
   readonly chainId: number;
   readonly nonce: bigint;
-  /** The signer. Null when the signature is invalid. */
+  /** The signer; null if the signature is invalid. */
   readonly authority: string | null;
 }
 
 /** A decoded EVM transaction, ready for execution. */
 export interface EvmPlan {
-  /** The signed transaction, 0x hex. Null for a user operation. */
+  /** The signed transaction, 0x hex; null for a user operation. */
   readonly raw: string | null;
-  /** The signed user operation, 0x hex. Absent for a transaction. */
+  /** The signed user operation, 0x hex; undefined for a transaction. */
   readonly operation?: string;
   readonly sender: string;
   /** The account that pays the gas. It differs from the sender for user operations and on Tempo. */
@@ -62,7 +62,7 @@ export interface DecodedTransaction {
   readonly hash: string;
   readonly chainId: number | undefined;
   readonly nonce: bigint;
-  /** '' or the key of a two-dimensional nonce. */
+  /** The key of a two-dimensional nonce, or '' for an ordinary nonce. */
   readonly lane: string;
   readonly plan: EvmPlan;
 }
@@ -102,7 +102,7 @@ export async function decodeSigned(
       accessList: view.accessList,
       gasLimit: view.gasLimit,
       maxFeePerGas,
-      // In older transaction types, the whole gas price above the base fee is the tip.
+      // In older transaction types, everything that the gas price exceeds the base fee by is the tip.
       maxPriorityFeePerGas: view.maxPriorityFeePerGas ?? view.gasPrice ?? 0n,
       ...gasBefore(calls, view),
       validAfter: view.tempo?.validAfter ?? 0,
@@ -124,8 +124,8 @@ export function planAuthorizations(
 }
 
 /**
- * The intrinsic gas: 21000 + 4 or 16 per byte of calldata + 32000 for a contract creation + the access list + 25000
- * per authorization. Source: EIP-2028, 2930, 3860 and 7702; EIP-7623 for the floor.
+ * Returns the intrinsic gas: 21000 + 4 or 16 per byte of calldata + 32000 for the creation of a contract + the access
+ * list + 25000 per authorization. Source: EIP-2028, 2930, 3860 and 7702; EIP-7623 for the floor.
  */
 export function gasBefore(
   calls: readonly PlannedCall[],
@@ -143,12 +143,12 @@ export function gasBefore(
   return { intrinsicGas: intrinsicGas + 4n * tokens, floorGas: 21_000n + 10n * tokens };
 }
 
-/** Finds a sentinel among the recipients of the calls. */
+/** Finds a recipient address that triggers a simulated fault. */
 export function sentinelAmong(calls: readonly PlannedCall[]): Sentinel | undefined {
   return sentinelOf(calls.flatMap(recipientsOf));
 }
 
-/** The recipients of a call. They include the recipients of batched calls, token transfers, swaps and vaults. */
+/** Returns the recipients of a call, including those inside batches, token transfers, swaps and vault calls. */
 function recipientsOf({ to, data }: { to: string | null; data: string }): string[] {
   const bytes = hexToBytes(data.slice(2));
   const batch = decodeBatch(bytes) ?? [];
@@ -159,10 +159,10 @@ function recipientsOf({ to, data }: { to: string | null; data: string }): string
   return [...(to === null ? [] : [to]), ...recipient, ...(paid === undefined ? [] : [paid]), ...inner];
 }
 
-/** The account that a call of the router or a vault pays. Undefined for other calls. */
+/** Returns the account that a call of the router or of a vault pays, or undefined for other calls. */
 function paidAccount(data: Uint8Array): string | undefined {
   const swap = swapRouter.decodeCall(data);
-  // All swap functions end with the path, the recipient and the deadline.
+  // The last three arguments of every swap function are the path, the recipient and the deadline.
   if (swap?.name.startsWith('swap')) return swap.args.at(-2) as string;
   const call = tokenVault.decodeCall(data);
   return call?.name === 'withdraw' || call?.name === 'redeem' ? (call.args[1] as string) : undefined;

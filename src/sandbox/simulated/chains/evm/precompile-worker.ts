@@ -2,7 +2,7 @@ import { parentPort } from 'node:worker_threads';
 import { createEVM } from '@ethereumjs/evm';
 import { chainRules } from './chain-rules.ts';
 
-// The entry point of the thread that runs long precompiles, see `precompiles.ts`.
+// The entry point of the thread that runs long precompile calls. See `precompiles.ts`.
 
 export interface PrecompileCall {
   /** 40 hex digits. */

@@ -7,13 +7,13 @@ import type { PrecompileCall, PrecompileResult } from './precompile-worker.ts';
 
 // A call of a precompile cannot be paused and may take seconds, so long calls run in a separate thread.
 
-/** Whether an input takes longer than a few milliseconds, by the number of the precompile. */
+/** By the number of the precompile: returns whether an input takes longer than a few milliseconds. */
 const isLong: Readonly<Record<number, (data: Uint8Array) => boolean>> = {
   2: ({ length }) => length > 500_000,
   3: ({ length }) => length > 100_000,
   5: ({ length }) => length > 256,
   8: ({ length }) => length > 0,
-  // BLAKE2: the input begins with the number of rounds.
+  // BLAKE2's input begins with the number of rounds.
   9: ([first = 0, second = 0, third = 0]) => first + second > 0 || third > 0x40,
   10: () => true,
   12: ({ length }) => length > 160,
@@ -22,13 +22,13 @@ const isLong: Readonly<Record<number, (data: Uint8Array) => boolean>> = {
 };
 
 const CHECK_MS = 50;
-/** A thread without calls ends after this time, because it takes 40 MB. */
+/** An idle thread ends after this time, because it takes 40 MB of memory. */
 const IDLE_MS = 10_000;
 
 /**
  * Returns the precompiles whose calls can be long.
  *
- * @param check called repeatedly during a long call. An error that it throws ends the call.
+ * @param check called repeatedly during a long call. If it throws, the call ends with that error.
  */
 export function longPrecompiles(check: () => void): CustomPrecompile[] {
   const standard = getActivePrecompiles(chainRules(1n));
@@ -51,7 +51,7 @@ export function longPrecompiles(check: () => void): CustomPrecompile[] {
   });
 }
 
-/** Makes a thread that starts with its first call and runs one call at a time. */
+/** Returns a function that runs one call at a time in a thread. The thread is started for the first call. */
 function makeThread(): (call: PrecompileCall, check: () => void) => Promise<PrecompileResult> {
   let worker: Worker | undefined;
   let idle: NodeJS.Timeout | undefined;
@@ -88,7 +88,7 @@ function makeThread(): (call: PrecompileCall, check: () => void) => Promise<Prec
 }
 
 function startWorker(): Worker {
-  // In the bundle, the thread's file lies beside the program.
+  // In the bundle, the thread's file is next to the program's file.
   const isSource = import.meta.url.endsWith('.ts');
   const worker = new Worker(
     join(import.meta.dirname, isSource ? 'precompile-worker.ts' : 'precompile-worker.cjs'),

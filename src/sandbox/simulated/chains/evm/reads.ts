@@ -3,12 +3,13 @@ import { readWithBigints, writeWithBigints } from '../ledger.ts';
 import { makeOverlay, type Overlay } from './overlay.ts';
 import type { EvmState } from './state.ts';
 
-/*
- * The state that an execution read is stored with its receipt. A tracer can then execute the transaction again,
- * although the chain stores only its latest state. Code that existed before is omitted, because it does not change.
+/**
+ * The state that an execution has read is stored with its receipt, so that a tracer can execute the transaction
+ * again, although the chain stores only its latest state. Code that existed before is omitted, because it does not
+ * change.
  */
 
-/** The prefix of the key of an account's code. The other prefixes are likewise those of `makeOverlay`. */
+/** The prefix of the key of an account's code. All prefixes are those that `makeOverlay` uses. */
 const CODE = 'code ';
 
 /** Serializes everything that an execution read, with the values before the execution. */
@@ -22,7 +23,7 @@ export function readsOf(overlay: Overlay): string {
   return writeWithBigints(reads);
 }
 
-/** Parses the output of `readsOf`, by key. */
+/** Parses the output of `readsOf` into a map by key. */
 export function recallReads(text: string): ReadonlyMap<string, unknown> {
   const reads = readWithBigints(text) as readonly (readonly [string, unknown?])[];
   return new Map(
@@ -30,7 +31,7 @@ export function recallReads(text: string): ReadonlyMap<string, unknown> {
   );
 }
 
-/** CHOICE: earlier state is known for blocks that at most 1,000 transactions have followed. */
+/** CHOICE: earlier state is available for blocks that at most 1,000 transactions have followed. */
 const MAX_LATER = 1_000;
 
 interface ReadsRow {
@@ -38,8 +39,8 @@ interface ReadsRow {
 }
 
 /**
- * The state after a block, from what the later transactions read first. Undefined when it is unknown: deposits of the
- * sandbox change balances, but read nothing.
+ * Returns the state after a block, reconstructed from what later transactions read first. Returns undefined if it is
+ * unknown: deposits by the sandbox change balances without reading anything.
  */
 export function overlayAfter(state: EvmState, block: number): Overlay | undefined {
   const later = state.world.store.all<ReadsRow>(

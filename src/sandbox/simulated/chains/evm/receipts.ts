@@ -2,7 +2,7 @@ import { type Movement, readWithBigints, writeWithBigints } from '../ledger.ts';
 import type { Block } from '../pool.ts';
 import type { EvmState } from './state.ts';
 
-/** An event of a contract, in lower-case 0x hex. */
+/** An event that a smart contract emitted, in lower-case 0x hex. */
 export interface EvmLog {
   readonly address: string;
   readonly topics: readonly string[];
@@ -34,7 +34,7 @@ export interface NewReceipt {
   readonly block: Block;
   readonly sender: string;
   readonly recipient: string | null;
-  /** The contract that the transaction created. */
+  /** The smart contract that the transaction created. */
   readonly contract: string | null;
   readonly gasUsed: bigint;
   readonly gasPrice: bigint;
@@ -74,7 +74,7 @@ export function findReceipt({ world: { store }, caip2 }: EvmState, hash: string)
   return row && toReceipt(row);
 }
 
-/** Returns the state that a transaction read. Undefined for deposits, and when it is unknown. */
+/** Returns the state that a transaction has read. Returns undefined for deposits, and if it is unknown. */
 export function findReads({ world: { store }, caip2 }: EvmState, hash: string): string | undefined {
   return (
     store.first<{ reads: string | null }>(
@@ -84,7 +84,7 @@ export function findReads({ world: { store }, caip2 }: EvmState, hash: string): 
   );
 }
 
-/** Returns the receipts of some blocks in order, at most `limit`. */
+/** Returns the receipts of a range of blocks in order, at most `limit`. */
 export function receiptsIn(
   { world: { store }, caip2 }: EvmState,
   { from, to, limit }: { from: number; to: number; limit: number },
@@ -113,7 +113,7 @@ export function receiptsAfter(
     .map(toReceipt);
 }
 
-/** Returns the position of the latest transaction. Undefined if there is none. */
+/** Returns the position of the latest transaction, or undefined if there is none. */
 export function latestReceipt({
   world: { store },
   caip2,

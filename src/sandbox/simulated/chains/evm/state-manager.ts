@@ -7,7 +7,7 @@ import type { Overlay } from './overlay.ts';
 import { codeAt } from './state.ts';
 
 /**
- * The state of an overlay, in the form that @ethereumjs/evm reads and writes.
+ * Adapts the state of an overlay to the interface through which @ethereumjs/evm reads and writes.
  *
  * @param overlay returns the overlay of the running execution.
  * @param pause lets other work run if a pause is due.
@@ -21,7 +21,7 @@ export function stateManagerOf(overlay: () => Overlay, pause: () => Promise<void
     return known;
   };
   const stateNow = () => overlay().state;
-  /** Reads the whole account, because a trace shows it. */
+  /** Returns the code of an account. Reads the whole account, because a trace shows it. */
   const codeOf = (address: Address): Uint8Array => {
     const { accounts, ledger } = stateNow();
     const key = textOf(address);
@@ -67,7 +67,7 @@ export function stateManagerOf(overlay: () => Overlay, pause: () => Promise<void
     },
     putStorage: async (address, slot, word) =>
       stateNow().bytecode.setWord(textOf(address), bytesToHex(slot), bytesToHex(word).padStart(64, '0')),
-    // A new contract has no storage, because its address was never used.
+    // A new contract has no storage yet, because its address was never used.
     clearStorage: async () => undefined,
     checkpoint: async () => overlay().checkpoint(),
     commit: async () => overlay().commit(),
@@ -87,7 +87,7 @@ export function stateManagerOf(overlay: () => Overlay, pause: () => Promise<void
   return manager;
 }
 
-/** Lower-case 0x hex. */
+/** Returns lower-case 0x hex. */
 export function textOf(address: Address): string {
   return bytesTo0xHex(address.bytes);
 }

@@ -10,9 +10,9 @@ import type { Genesis } from './contracts/genesis.ts';
 import type { Upstream } from './upstream.ts';
 
 /**
- * The state of one EVM chain, either the stored state or the state in an execution. Addresses are lower-case 0x hex.
- * The ledger holds the native asset of accounts; `accounts` holds their nonces and delegations. The ledger reads
- * balances of the sandbox's tokens from the storage of their contracts.
+ * The state of one EVM chain, either as stored or as seen by an execution. Addresses are lower-case 0x hex. `ledger`
+ * has the accounts' balances: those of the native asset, and those of the sandbox's tokens, which it reads from the
+ * storage of their contracts. `accounts` has their nonces and delegations.
  */
 export interface EvmState {
   readonly world: World;
@@ -21,21 +21,21 @@ export interface EvmState {
   readonly baseFee: bigint;
   readonly ledger: Ledger;
   readonly accounts: ContractAccounts;
-  /** Facts about contracts that are not part of their storage. Executions do not see them. */
+  /** Data about contracts that is not part of their storage. Executions do not see it. */
   readonly contracts: ContractState;
   readonly bytecode: Bytecode;
   readonly genesis: Genesis;
-  /** The real chain that this one continues. */
+  /** The real chain that this chain forks. */
   readonly upstream: Upstream | undefined;
-  /** Registers a token unless it is registered already. */
+  /** Registers a token, unless it is already registered. */
   registerToken(token: { address: string; decimals: number; symbol: string }): void;
-  /** Adds a deposit to the list of transfers and returns its hash. The caller updates the ledger. */
+  /** Adds a deposit to the list of transfers and returns its hash. The caller must update the ledger. */
   recordDeposit(deposit: Movement & { block: Block }): string;
 }
 
-/** The code of contracts, and the slots that their code writes. Slots and words are 64 hex digits. */
+/** The code of contracts, and the slots that it writes. Slots and words are 64 hex digits. */
 export interface Bytecode {
-  /** Returns empty bytes when there is no contract. */
+  /** Returns empty bytes if there is no contract at the address. */
   code(address: string): Uint8Array;
   setCode(address: string, code: Uint8Array): void;
   /** Returns zero for a slot that was never written. */
@@ -47,13 +47,13 @@ export const ZERO_WORD = '0'.repeat(64);
 
 const MAX_CACHED = 1_000;
 
-/** The code and the slots of a chain. Reads return the stored value, or the initial value when nothing is stored. */
+/** Returns the stored code and slots of a chain. Reads return the initial value if nothing is stored. */
 export function storedBytecode(
   store: ChainStore,
   caip2: string,
   begun: Pick<Beginning, 'code' | 'word'>,
 ): Bytecode {
-  // Equal code is always the same array, so that its hash is calculated once.
+  // Equal code is always the same array, so that its hash is computed only once.
   const cached = new Map<string, { text: string; code: Uint8Array }>();
   return {
     code(address) {
@@ -87,15 +87,15 @@ export function storedBytecode(
 }
 
 /**
- * The code at an address, as bytecode reads it: empty for a plain account, `ef0100` || contract for a delegated
- * account (EIP-7702).
+ * Returns the code at an address, as bytecode reads it: empty for a plain account, `ef0100` || contract for a
+ * delegated account (EIP-7702).
  */
 export function codeAt({ accounts, bytecode }: EvmState, address: string): Uint8Array {
   const delegate = accounts.delegate(address);
   return delegate === undefined ? bytecode.code(address) : hexToBytes(`ef0100${delegate.slice(2)}`);
 }
 
-/** The hash of a text that identifies an object of the simulation. */
+/** Returns the hash of a string that identifies an object of the simulation. */
 export function hashOf(text: string): string {
   return bytesTo0xHex(keccak_256(utf8ToBytes(text)));
 }

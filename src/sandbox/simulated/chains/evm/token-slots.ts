@@ -9,13 +9,13 @@ import type { EvmState } from './state.ts';
 import { textOf } from './state-manager.ts';
 
 /**
- * Tokens of real chains store balances in different layouts. The slot of a balance is found by observing `balanceOf`:
- * it reads that slot and returns its value.
+ * Finds the storage slot of a token balance. Tokens of real chains use different layouts, so this observes
+ * `balanceOf`: it reads the slot and returns its value.
  */
 
-/** A balance that no token has by chance. */
+/** A balance that no token has by accident. */
 const PROBE = 0x5eed_c0de_5eed_c0den;
-/** The maximum number of slots to try. No known token reads as many for a balance. */
+/** The maximum number of slots to try. No known token reads so many slots for a balance. */
 const MAX_SLOTS = 64;
 
 interface Slot {
@@ -29,8 +29,8 @@ interface Account {
 }
 
 /**
- * The storage slot that holds the balance of an account in a token. Undefined when the token computes its balances, or
- * when the address has no token.
+ * Returns the storage slot with an account's balance in a token. Returns undefined if the token computes its
+ * balances, or if there is no token at the address.
  */
 export async function findBalanceSlot(parts: EvmParts, account: Account): Promise<Slot | undefined> {
   const { state } = parts;
@@ -43,7 +43,7 @@ export async function findBalanceSlot(parts: EvmParts, account: Account): Promis
   };
   const balance = await balanceOf(watched(interpreter, { tracer }), state, account);
   if (balance === undefined || read.length > MAX_SLOTS) return undefined;
-  // `balanceOf` usually reads the balance last.
+  // `balanceOf` usually reads the balance last, so start there.
   for (const at of read.reverse()) {
     const probed = makeOverlay(state);
     probed.state.bytecode.setWord(at.address, at.slot, wordOf(PROBE));

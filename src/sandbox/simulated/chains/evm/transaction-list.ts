@@ -14,9 +14,12 @@ export interface ListedTransaction
   readonly data: string;
   readonly call: Decoded | undefined;
   readonly logs: readonly (EvmLog & { readonly event: Decoded | undefined })[];
-  /** The reason of a revert. Undefined for a transaction that succeeded. */
+  /** The reason of a revert; undefined for a transaction that has succeeded. */
   readonly reason: string | undefined;
-  /** Whether this is a payment by the faucet, the bank, the exchange or the card issuer, without a transaction. */
+  /**
+   * Whether this is a payment by the faucet, the bank, the exchange or the card issuer. Such a payment is not a
+   * transaction.
+   */
   readonly isDeposit: boolean;
 }
 
@@ -25,13 +28,13 @@ interface TransactionRow {
   readonly reason: string | null;
 }
 
-/** The time after which decoding pauses for other work. */
+/** Decoding pauses for other work after this time. */
 const SLICE_MS = 10;
 
 /**
  * Lists the included transactions of a chain, newest first.
  *
- * @param before the `position` at which the last page ended. Undefined starts with the newest transaction.
+ * @param before the `position` at which the previous page ended. Undefined for the first page.
  */
 export async function listTransactions(
   parts: EvmParts,

@@ -4,19 +4,19 @@ import { hexToBytes } from '../../../../engine/crypto/encoding.ts';
 import { openAnswers } from '../store-answers.ts';
 import type { Beginning } from './beginning.ts';
 
-/*
- * A simulated chain can continue a real one, its upstream. Missing state is fetched from a node and kept in a file
- * permanently. No transaction is ever sent to the node.
+/**
+ * A simulated chain can fork a real one, its upstream. Missing state is fetched from a node and stored permanently in
+ * a file. No transaction is ever sent to the node.
  *
- * Executions and transactions of the store read state synchronously. A read whose value is not in the file throws
+ * Executions and transactions of the store read state synchronously. A read of a value that is not in the file throws
  * MissingStateError; `settle` then fetches the value and runs the work again.
  */
 
-/** A real chain to continue. */
+/** A real chain to fork. */
 export interface ForkSource {
   readonly caip2: string;
   readonly url: string;
-  /** The last block of the real chain; undefined for its latest. */
+  /** The last block of the real chain that the fork contains; undefined for the latest. */
   readonly block?: number | undefined;
 }
 
@@ -24,27 +24,31 @@ export interface ForkSource {
 export interface Upstream extends Beginning {
   readonly block: number;
   blockHash(number: number): string;
-  /** Calls a method about this block or an earlier one. @throws NodeError, UpstreamUnavailableError */
+  /**
+   * Calls a method about this block or an earlier one.
+   *
+   * @throws NodeError, UpstreamUnavailableError
+   */
   ask(method: string, params: readonly unknown[]): Promise<unknown>;
   close(): void;
 }
 
 const TIMEOUT_MS = 10_000;
 const ATTEMPTS = 2;
-/** CHOICE: work that waits for missing values ends after this time. */
+/** CHOICE: work that waits for missing values fails after this time. */
 const SETTLE_MS = 60_000;
-/** The beginning of the code of a delegated account (EIP-7702). */
+/** The beginning of a delegated account's code (EIP-7702). */
 const DELEGATION = '0xef0100';
 const NO_CODE = new Uint8Array();
 
-/** The node of a real chain cannot be reached, or serves a different chain. */
+/** Thrown when the node of a real chain cannot be reached or serves a different chain. */
 export class UpstreamUnavailableError extends ChainUnavailableError {
-  /** Recognized by `isUnavailable` and `unavailableThing` in `errors.ts`. */
+  /** `isUnavailable` and `unavailableThing` in `errors.ts` recognize this class by these members. */
   readonly isUnavailable = true;
   readonly unavailable = 'the node of the forked chain';
 }
 
-/** Thrown by a read of the real chain's state that has not been fetched yet. */
+/** Thrown by a read of state that has not been fetched from the real chain yet. */
 class MissingStateError extends Error {
   readonly load: () => Promise<void>;
 
@@ -56,8 +60,8 @@ class MissingStateError extends Error {
 }
 
 /**
- * Runs work, and runs it again after each missing value has been fetched. The work must have no effects until it has
- * read everything.
+ * Runs work. Whenever a value is missing, fetches it and runs the work again from the start. So the work must have no
+ * effects until it has read everything.
  */
 export async function settle<T>(work: () => T | Promise<T>): Promise<T> {
   const endMs = performance.now() + SETTLE_MS;
@@ -87,8 +91,8 @@ export function settled<T extends object>(methods: T): T {
 /**
  * Opens the state of a real chain.
  *
- * @param folder keeps the fetched values.
- * @param begun the block at which an earlier run continued the chain, if any.
+ * @param folder where fetched values are stored.
+ * @param begun the block at which an earlier start forked the chain, if any.
  * @throws UpstreamUnavailableError if the node is needed and cannot be reached.
  */
 export async function openUpstream(
@@ -111,7 +115,7 @@ export async function openUpstream(
     }
   }
 
-  /** Fetches a value once, and keeps it. */
+  /** Fetches a value once, and stores it. */
   async function load(method: string, params: readonly unknown[]): Promise<unknown> {
     const key = JSON.stringify([method, ...params]);
     const kept = answers.find(key);
@@ -125,7 +129,11 @@ export async function openUpstream(
     }
   }
 
-  /** Returns a value that was fetched before. @throws MissingStateError */
+  /**
+   * Returns a value that was fetched before.
+   *
+   * @throws MissingStateError
+   */
   function read(
     method: string,
     params: readonly unknown[],
@@ -177,7 +185,7 @@ export async function openUpstream(
     code(address) {
       const text = codeText(address);
       if (text === '0x' || text.startsWith(DELEGATION)) return NO_CODE;
-      // Always returns the same array, so that its hash is calculated only once.
+      // Equal code is always the same array, so that its hash is computed only once.
       const code = codes.get(address) ?? hexToBytes(text.slice(2));
       codes.set(address, code);
       return code;
@@ -187,7 +195,7 @@ export async function openUpstream(
       return text.startsWith(DELEGATION) ? `0x${text.slice(DELEGATION.length)}` : undefined;
     },
     word(address, slot) {
-      // An account without code has no storage, so nothing needs to be fetched for the slots of new contracts.
+      // An account without code has no storage, so the slots of new contracts need not be fetched.
       if (codeText(address) === '0x') return '0'.repeat(64);
       return read('eth_getStorageAt', [address, `0x${slot}`, at])
         .slice(2)

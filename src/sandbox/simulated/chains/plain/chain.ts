@@ -23,7 +23,7 @@ const nativeDecimals: Readonly<Record<string, number>> = {
   xrpl: 6,
 };
 const MAX_AMOUNT = 2n ** 128n - 1n;
-// On every chain, addresses and token names use only printable ASCII without spaces.
+// On all these chains, addresses and token names use only printable ASCII without spaces.
 const ADDRESS = /^[\x21-\x7e]{1,128}$/;
 
 /** These chains have no transactions. */
@@ -34,9 +34,9 @@ const noTransactions: Machine<never> = {
 };
 
 /**
- * A chain with balances and faucet deposits only.
+ * Simulates a chain that has only balances and faucet deposits.
  *
- * CHOICE: no operation broadcasts to these chains, so transactions are not simulated and signed bytes are refused.
+ * CHOICE: no operation broadcasts to these chains, so transactions are not simulated and signed bytes are rejected.
  */
 export function simulatePlain(world: World, caip2: string): Simulated<PlainChain> {
   const { store, clock } = world;

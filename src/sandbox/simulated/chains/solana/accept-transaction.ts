@@ -11,7 +11,7 @@ import type { SolanaParts } from './parts.ts';
 import { type DecodedSolana, isSigned, type SolanaPlan } from './plan.ts';
 import type { Executor } from './runtime.ts';
 
-/** Simulates a transaction as a preflight, and adds it to the pool or refuses it. */
+/** Runs the preflight of a transaction. If it succeeds, adds the transaction to the pool; if not, rejects it. */
 export function acceptTransaction(
   parts: SolanaParts,
   decoded: DecodedSolana,
@@ -39,7 +39,7 @@ export function addToPool(
 }
 
 /**
- * Executes a transaction and rolls back.
+ * Executes a transaction and rolls back its changes.
  *
  * @param options.inspect called before the rollback.
  */
@@ -57,7 +57,7 @@ export function preflight(
   if (isBlockhashChecked && !isAlive(plan.blockhash)) return { kind: 'refused', error: 'BlockhashNotFound' };
   if (plan.feePayer === FEE_PAYER_ADDRESS) refill(parts, plan);
   return rollBack(state.store, () => {
-    // Execute as in the next block, so that programs deployed in the latest block can be called.
+    // Execute as in the next block, so that a program that was deployed in the latest block can be called.
     const { number, seconds } = blocks.head();
     const run = runSolana(state, decoded, { executor, block: { number: number + 1, seconds } });
     inspect();
@@ -69,16 +69,16 @@ export function errorOf(run: SolanaRun): TransactionError | null {
   return run.kind === 'refused' ? run.error : run.outcome.error;
 }
 
-/** The refusal with which a node would report the error. */
+/** Returns the refusal with which a node would report the error. */
 export function refusalOf(error: TransactionError, run: SolanaRun, wire: Uint8Array): Refusal {
   const { reason, message } = classifyFailure(error, run.kind === 'ran' ? run.outcome.logs : undefined, wire);
   return refuse(reason, message);
 }
 
-/** CHOICE: a refill adds multiples of 10 SOL. The sponsor pays no transaction with a higher fee. */
+/** CHOICE: refills are multiples of 10 SOL. The sponsor does not pay a fee above that amount. */
 const REFILL = 10_000_000_000n;
 
-/** Funds the sponsoring fee payer so that it can pay this fee and the fees of all pending transactions. */
+/** Funds the sponsor so that it can pay this fee and the fees of all pending transactions. */
 function refill(parts: SolanaParts, plan: SolanaPlan): void {
   if (plan.fee > REFILL) return;
   const { state, pool } = parts;

@@ -1,14 +1,14 @@
 import { base58ToBytes, bytesToBase58 } from '../../../../engine/crypto/encoding.ts';
 import { TOKEN_2022_PROGRAM, TOKEN_PROGRAM } from '../../../../engine/signing/solana/associated-token.ts';
 
-// Accounts and the layouts of their data. Addresses are base58.
+// Describes accounts and the layouts of their data. Addresses are base58.
 
 export const SYSTEM_PROGRAM = '11111111111111111111111111111111';
 export const NATIVE_LOADER = 'NativeLoader1111111111111111111111111111111';
 export const UPGRADEABLE_LOADER = 'BPFLoaderUpgradeab1e11111111111111111111111';
 /** The address of the mint of wrapped SOL. */
 export const NATIVE_MINT = 'So11111111111111111111111111111111111111112';
-/** CHOICE: the mint authority of the tokens that the faucet gives. Nobody has its key. */
+/** CHOICE: the mint authority of the tokens that the faucet gives. No one has its key. */
 export const FAUCET_ADDRESS = 'Faucet1111111111111111111111111111111111111';
 
 export const TOKEN_ACCOUNT_BYTES = 165;
@@ -16,7 +16,7 @@ export const MINT_BYTES = 82;
 
 export interface SolanaAccount {
   readonly lamports: bigint;
-  /** The program that may change the account. */
+  /** The only program that may change the account's data. */
   readonly owner: string;
   readonly executable: boolean;
   readonly data: Uint8Array;
@@ -32,7 +32,10 @@ export const EMPTY_ACCOUNT: SolanaAccount = {
   data: NO_DATA,
 };
 
-/** The rent exemption: (128 bytes of overhead + size) * 3480 lamports per byte and year * 2 years. */
+/**
+ * Returns the rent exemption of an account: (128 bytes of overhead + size) * 3480 lamports per byte and year * 2
+ * years.
+ */
 export function rentExemption(sizeBytes: number): bigint {
   return BigInt(128 + sizeBytes) * 3_480n * 2n;
 }
@@ -45,10 +48,10 @@ export interface TokenAccountData {
   readonly delegate: string | null;
   readonly delegatedAmount: bigint;
   readonly state: 'initialized' | 'frozen';
-  /** The lamports that do not count as wrapped SOL. Null for other tokens. */
+  /** The lamports that do not count as wrapped SOL; null for other tokens. */
   readonly nativeReserve: bigint | null;
   readonly closeAuthority: string | null;
-  /** In Token-2022, the bytes after the base. */
+  /** In Token-2022, the bytes after the base layout. */
   readonly extensions: Uint8Array;
 }
 
@@ -69,7 +72,7 @@ export function isTokenProgram(program: string): boolean {
   return program === TOKEN_PROGRAM || program === TOKEN_2022_PROGRAM;
 }
 
-/** Whether the data has the length of a token account of a program. The account may be uninitialized. */
+/** Returns whether the data has the length of one of the program's token accounts. The account may be uninitialized. */
 export function isTokenAccountSize(data: Uint8Array, program: string): boolean {
   if (data.length === TOKEN_ACCOUNT_BYTES) return true;
   const isExtended = program === TOKEN_2022_PROGRAM && data.length > TOKEN_ACCOUNT_BYTES;
@@ -82,7 +85,7 @@ export function isMintSize(data: Uint8Array, program: string): boolean {
   return isExtended && data[TOKEN_ACCOUNT_BYTES] !== ACCOUNT_TYPE;
 }
 
-/** Returns undefined unless the account is an initialized token account. */
+/** Decodes a token account. Returns undefined unless the account is an initialized token account. */
 export function tokenAccountOf({ owner: program, data }: SolanaAccount): TokenAccountData | undefined {
   if (!isTokenProgram(program) || !isTokenAccountSize(data, program)) return undefined;
   const bytes = bufferOf(data);
@@ -101,7 +104,11 @@ export function tokenAccountOf({ owner: program, data }: SolanaAccount): TokenAc
   };
 }
 
-/** @param before the previous data. Like real nodes, the result keeps the bytes of a key that was removed. */
+/**
+ * Encodes a token account.
+ *
+ * @param before the previous data. As on real nodes, the bytes of a key that was removed stay in the data.
+ */
 export function tokenAccountBytes(account: TokenAccountData, before?: Uint8Array): Uint8Array {
   const bytes = Buffer.alloc(TOKEN_ACCOUNT_BYTES + account.extensions.length);
   if (before !== undefined) bytes.set(before);
@@ -120,7 +127,7 @@ export function tokenAccountBytes(account: TokenAccountData, before?: Uint8Array
   return bytes;
 }
 
-/** Returns undefined unless the account is an initialized mint. */
+/** Decodes a mint. Returns undefined unless the account is an initialized mint. */
 export function mintOf({ owner: program, data }: SolanaAccount): MintData | undefined {
   if (!isTokenProgram(program) || !isMintSize(data, program)) return undefined;
   const bytes = bufferOf(data);
@@ -134,7 +141,11 @@ export function mintOf({ owner: program, data }: SolanaAccount): MintData | unde
   };
 }
 
-/** @param before the data so far, of which nodes keep the bytes of a key that is no longer there. */
+/**
+ * Encodes a mint.
+ *
+ * @param before the previous data. As on real nodes, the bytes of a key that was removed stay in the data.
+ */
 export function mintBytes(mint: MintData, before?: Uint8Array): Uint8Array {
   const bytes = Buffer.alloc(MINT_BYTES + mint.extensions.length);
   if (before !== undefined) bytes.set(before);

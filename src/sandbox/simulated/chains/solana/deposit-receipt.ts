@@ -13,16 +13,16 @@ import { storeReceipt } from './receipts.ts';
 import type { SolanaState } from './state.ts';
 
 /**
- * A deposit in the form of a transaction of its sender, so that clients find it like any transaction. It has no valid
- * signature.
+ * A deposit in the form of a transaction of its sender, so that clients find it like any other transaction. It has no
+ * valid signature.
  */
 interface DepositTransaction {
   readonly sender: string;
   readonly recipient: string;
   readonly amount: bigint;
   /**
-   * The token. Undefined for lamports. `from` is the token account of a payer; undefined if the sender mints the
-   * amount.
+   * The deposited token; undefined for lamports. `from` is the token account of a payer; undefined if the sender
+   * mints the amount.
    */
   readonly token:
     | {
@@ -34,7 +34,7 @@ interface DepositTransaction {
     | undefined;
 }
 
-/** Runs `work`, which makes a deposit and returns its hash. Stores a receipt of the deposit. */
+/** Runs `work`, which makes a deposit and returns its hash, and stores a receipt for the deposit. */
 export function withReceipt(
   { state, caip2, block }: { readonly state: SolanaState; readonly caip2: string; readonly block: Block },
   deposit: DepositTransaction,
@@ -98,7 +98,7 @@ function instructionsOf({ sender, recipient, amount, token }: DepositTransaction
   ];
 }
 
-/** The accounts of a message: the payer, then the other writable accounts, then the read-only accounts. */
+/** Returns the accounts of a message: the payer, then the other writable accounts, then the read-only accounts. */
 function keysOf(payer: string, instructions: readonly Instruction[]): AccountMeta[] {
   const metas = instructions.flatMap(({ program, accounts }) => [...accounts, readOnly(program)]);
   const addresses = [...new Set([payer, ...metas.map(({ address }) => address)])];

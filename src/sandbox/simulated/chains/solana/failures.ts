@@ -1,4 +1,4 @@
-// Errors of transactions, with the names and texts of nodes. Source: solana-transaction-error,
+// The errors of transactions, with the names and messages of nodes. Source: solana-transaction-error,
 // solana-instruction-error.
 
 /** The error of an instruction, in the JSON format of nodes. */
@@ -22,12 +22,12 @@ export class InstructionFailureError extends Error {
   }
 }
 
-/** The failure with an error code of the program's own. */
+/** Returns the failure for an error code that a program defines. */
 export function custom(code: number): InstructionFailureError {
   return new InstructionFailureError({ Custom: code });
 }
 
-// The order is that of the runtime's enumeration.
+// In the order of the runtime's enumeration.
 const instructionTexts: Readonly<Record<string, string>> = {
   GenericError: 'generic instruction error',
   InvalidArgument: 'invalid program argument',
@@ -124,7 +124,7 @@ const transactionTexts: Readonly<Record<string, string>> = {
   CommitCancelled: 'CommitCancelled',
 };
 
-/** The names of the errors without content, by their number in the enumerations of the runtime. */
+/** The names of the errors that carry no data, by their number in the runtime's enumerations. */
 export const instructionErrorNames = Object.keys(instructionTexts);
 export const transactionErrorNames = Object.keys(transactionTexts);
 
@@ -133,7 +133,7 @@ function describeInstructionError(error: InstructionError): string {
   return `custom program error: 0x${error.Custom.toString(16)}`;
 }
 
-/** Returns the text of an error in the messages of nodes. */
+/** Returns the text with which nodes describe an error. */
 export function describeError(error: TransactionError): string {
   if (typeof error === 'string') return transactionTexts[error] ?? error;
   if ('InstructionError' in error) {

@@ -37,13 +37,13 @@ import { holding, type SolanaState } from './state.ts';
 const NATIVE_DECIMALS = 9;
 const U64_MAX = 2n ** 64n - 1n;
 
-/** The parts of a chain that hold its accounts. */
+/** The parts of a chain that store its accounts. */
 type Accounts = Pick<SolanaParts, 'world' | 'caip2' | 'state'>;
 
 /**
  * Deposits an asset from the faucet or a payer, and creates the token account if necessary.
  *
- * @throws InvalidDepositError; RevertError when the payer's balance is too low.
+ * @throws InvalidDepositError; RevertError if the payer's balance is too low.
  */
 export function fundSolana(parts: SolanaParts, deposit: Deposit): Funded {
   const { world, caip2, state, blocks } = parts;
@@ -85,7 +85,10 @@ export function fundSolana(parts: SolanaParts, deposit: Deposit): Funded {
   return { hash, rawBalance, blockNumber: BigInt(block.number) };
 }
 
-/** A mint must not replace an account that has data, such as a token account with its balance or a program. */
+/**
+ * Requires that an address is unused. A mint must not replace an account that has data, such as a program or a token
+ * account with a balance.
+ */
 function requireUnused(state: SolanaState, tokenAddress: string): void {
   const { owner, data } = state.account(tokenAddress);
   if (owner === SYSTEM_PROGRAM && data.length === 0) return;
@@ -154,7 +157,7 @@ function changeToken(state: SolanaState, address: string, change: bigint): void 
   state.write(address, { ...account, data });
 }
 
-/** Pays the rent exemption of an account and sets its data. Lamports that it already has stay there. */
+/** Pays the rent exemption of an account and sets its data. Lamports that the account already has are kept. */
 function createAccount(
   { world: { store }, caip2, state }: Accounts,
   {
@@ -171,7 +174,7 @@ function createAccount(
   recordTransfer(store, caip2, { sender, recipient: address, asset: NATIVE, amount: rent, hash, block });
 }
 
-/** Creates the account of a mint that the faucet or the list of known tokens names, unless there is one. */
+/** Creates the account of a mint that the faucet or the list of known tokens uses, unless it exists. */
 function createMint(parts: Accounts, address: string, block: Block): void {
   const { world, caip2, state } = parts;
   if (mintOf(state.account(address)) !== undefined) return;
@@ -196,8 +199,8 @@ function registered({ store }: World, caip2: string, address: string): { decimal
 }
 
 /**
- * Creates the mints of wrapped SOL and of known tokens. Versions before 0.2 stored no data of accounts; in their
- * stores, also creates the other mints and the data of token accounts.
+ * Creates the mints of wrapped SOL and of known tokens. Versions before 0.2 did not store the data of accounts; for
+ * their stores, also creates the other mints and the data of token accounts.
  */
 export function prepareAccounts(parts: Accounts, block: Block): void {
   const { world, caip2, state } = parts;
@@ -232,7 +235,7 @@ export function prepareAccounts(parts: Accounts, block: Block): void {
   });
 }
 
-// The hash has 64 bytes, the length of a signature.
+// The hash has 64 bytes, like a signature.
 function hashOf(text: string): string {
   const half = sha256(utf8ToBytes(text));
   return bytesToBase58(concatBytes(half, sha256(half)));
@@ -242,7 +245,7 @@ function checkAddress(address: string, field: 'address' | 'tokenAddress'): strin
   try {
     if (base58ToBytes(address).length === 32) return address;
   } catch {
-    // The code below refuses it.
+    // The error below rejects the address.
   }
   throw new InvalidDepositError(field, `expected 32 bytes in base58, got \`${address}\``);
 }

@@ -12,12 +12,12 @@ import { LOOKUP_TABLE_PROGRAM, PRECOMPILES } from './plan.ts';
 import type { Executor, InnerInstruction, Outcome, Task } from './runtime.ts';
 
 /**
- * Runs transactions in Solana's real virtual machine, from the optional package `litesvm`. It reads the accounts of a
- * transaction from the chain's store and returns the changes. The machine itself holds no state that is not in the
- * store.
+ * Runs transactions in Solana's real virtual machine, from the optional package `litesvm`. Passes it the accounts of
+ * a transaction from the chain's store, and returns the changes. The virtual machine itself keeps no state that is
+ * not in the store.
  */
 
-/** The part of the package that is used. Its types are declared here, because the package may not be installed. */
+/** The part of the package that is used. Its types are declared here, because the package need not be installed. */
 export interface LiteSvmModule {
   readonly LiteSVM: new () => LiteSvm;
   readonly Clock: new (
@@ -68,23 +68,30 @@ interface Failure {
   meta(): Metadata;
 }
 
-/** CHOICE: the machine is replaced by a new one after it has seen this many accounts, or bytes of account data. */
+/**
+ * CHOICE: the virtual machine is replaced by a new one once it has loaded this many accounts or bytes of account
+ * data.
+ */
 const MAX_ACCOUNTS = 20_000;
 const MAX_BYTES = 256_000_000;
 const SLOTS_PER_EPOCH = 432_000n;
 const SLOT_HASHES = 512;
 const SLOT_HASHES_SYSVAR = 'SysvarS1otHashes111111111111111111111111111';
-/** A program account: its kind, then the address of its code. */
+/** The size of a program account: its kind, then the address of its code. */
 const PROGRAM_BYTES = 36;
 
-/** An executor for one chain. @param blockhashAt the hash of a block, for programs that read recent ones. */
+/**
+ * Creates an executor for one chain.
+ *
+ * @param blockhashAt returns the hash of a block, for programs that read recent blockhashes.
+ */
 export function makeLiteSvmExecutor(
   { LiteSVM, Clock }: LiteSvmModule,
   blockhashAt: (slot: number) => string,
 ): Executor {
   const make = (): LiteSvm =>
     new LiteSVM().withSigverify(false).withBlockhashCheck(false).withTransactionHistory(0n);
-  /** Never changed. It shows which accounts exist in a new machine. */
+  /** Never changed. It shows which accounts exist in a new virtual machine. */
   const fresh = make();
   const native = new Map<string, boolean>();
   let svm = make();
@@ -106,7 +113,7 @@ export function makeLiteSvmExecutor(
     bytes += data.length;
   }
 
-  /** Returns whether the account has changed. */
+  /** Copies an account into the virtual machine. Returns whether it has changed. */
   function sync(address: string, account: SolanaAccount): boolean {
     if (isNative(address) || isSame(known.get(address) ?? EMPTY_ACCOUNT, account)) return false;
     put(address, account);
@@ -120,7 +127,7 @@ export function makeLiteSvmExecutor(
       if (found.executable) programs.set(address, found);
       else sync(address, found);
     }
-    // A program is compiled when its account is set, from the account with its code.
+    // Setting a program's account compiles the program, which needs the account with its code.
     for (const [address, program] of programs) {
       const isUpgradeable = program.owner === UPGRADEABLE_LOADER && program.data.length === PROGRAM_BYTES;
       const code = isUpgradeable ? bytesToBase58(program.data.subarray(4)) : undefined;
@@ -181,7 +188,8 @@ export function makeLiteSvmExecutor(
           bytes += after.data.length;
           if (!isSame(account(address), after)) changed.set(address, after);
         } else if (after.lamports !== before) {
-          // For an account that exists in every new machine, the chain stores only the lamports that were paid to it.
+          // If an account exists in every new virtual machine, the chain stores only the lamports that were paid to
+          // it.
           changed.set(address, withLamports(account(address), after.lamports - before));
         }
       }
@@ -254,9 +262,9 @@ function instructionErrorOf(cause: unknown): InstructionError {
   return code === undefined ? 'BorshIoError' : { Custom: code };
 }
 
-/** Loads the package. Returns undefined where it is not installed. */
+/** Loads the package, or returns undefined if it is not installed. */
 export function loadLiteSvm(): LiteSvmModule | undefined {
-  // Not imported: no bundle includes it, and it need not exist.
+  // Not imported statically, because no bundle includes the package and it need not be installed.
   const require = createRequire(import.meta.url);
   let file: string;
   try {

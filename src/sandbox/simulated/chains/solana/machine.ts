@@ -46,7 +46,7 @@ export function makeSolanaMachine(
 ): Machine<SolanaPlan> {
   return {
     readiness({ plan }: PoolEntry<SolanaPlan>) {
-      // CHOICE: Solana has no replacement, so both sentinels mean that no leader includes the transaction.
+      // CHOICE: Solana does not replace transactions. So for both sentinels, no leader includes the transaction.
       const isNeverIncluded = plan.sentinel === 'stuck' || plan.sentinel === 'replaced';
       const decoded = decodePlan(plan);
       if (decoded === undefined || !isBlockhashAlive(plan.blockhash)) return 'drop';
@@ -76,7 +76,7 @@ export function makeSolanaMachine(
   };
 }
 
-/** The reason why the payer cannot pay the fee. Source: svm, account_loader.rs. */
+/** Returns the reason why the payer cannot pay the fee, if there is one. Source: svm, account_loader.rs. */
 function feeError(payer: SolanaAccount, fee: bigint): TransactionError | undefined {
   if (payer.lamports === 0n) return 'AccountNotFound';
   if (payer.owner !== SYSTEM_PROGRAM || payer.data.length > 0) return 'InvalidAccountForFee';
@@ -85,7 +85,7 @@ function feeError(payer: SolanaAccount, fee: bigint): TransactionError | undefin
   return keepsRent(payer, rest) ? undefined : { InsufficientFundsForRent: { account_index: 0 } };
 }
 
-/** Returns the transaction with its lookup tables resolved, or the reason why no block can include it. */
+/** Returns the transaction with resolved lookup tables, or the reason why no block can include it. */
 function admitted(
   decoded: DecodedSolana,
   account: (address: string) => SolanaAccount,
@@ -97,7 +97,7 @@ function admitted(
   return error === undefined ? resolved : { error };
 }
 
-/** Returns the reason why a program cannot run. The transaction then only pays its fee. */
+/** Returns the reason why a program cannot run, if there is one. The transaction then only pays its fee. */
 function programError(
   { instructions }: ResolvedSolana,
   executor: Executor,
@@ -116,7 +116,7 @@ function programError(
  * Executes a transaction and stores its changes. A failed transaction still pays the fee. Must be called in a
  * transaction of the store.
  *
- * @param options.isReverted whether a sentinel or a tester makes it fail.
+ * @param options.isReverted whether a sentinel or a tester makes the transaction fail.
  */
 export function runSolana(
   state: SolanaState,
@@ -175,7 +175,7 @@ function unexecuted(error: TransactionError): Outcome {
   return { error, logs: [], units: 0n, inner: [], returned: null, changed: new Map() };
 }
 
-/** A transaction that a tester makes fail fails in its last instruction. */
+/** Returns the outcome of a transaction that is made to fail: its last instruction fails. */
 function revertedBy(outcome: Outcome): Outcome {
   const index = Math.max(0, outcome.inner.length - 1);
   return { ...outcome, error: { InstructionError: [index, { Custom: 0 }] }, changed: new Map() };
@@ -186,7 +186,7 @@ function lamportsOf(address: string, at: (address: string) => SolanaAccount): bi
   return lamports > 0n ? lamports : (programOfAllChains(address)?.lamports ?? 0n);
 }
 
-/** The token balances of the accounts in a transaction. */
+/** Returns the token balances of a transaction's accounts. */
 export function tokenBalances(
   addresses: readonly string[],
   at: (address: string) => SolanaAccount,

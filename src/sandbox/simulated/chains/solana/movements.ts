@@ -4,7 +4,7 @@ import { type ParsedInstruction, parseInstruction } from './parse-instruction.ts
 import type { Instruction, ResolvedSolana } from './plan.ts';
 import type { Outcome } from './runtime.ts';
 
-/** The sender of tokens that are minted, and the recipient of tokens that are burned. */
+/** Appears as sender of tokens that are minted, and as recipient of tokens that are burned. */
 export const NO_ONE = SYSTEM_PROGRAM;
 
 interface Holder {
@@ -15,14 +15,14 @@ interface Holder {
 interface Given {
   readonly resolved: ResolvedSolana;
   readonly outcome: Pick<Outcome, 'inner' | 'changed'>;
-  /** Returns an account before the transaction, after the fee. */
+  /** Returns an account as it was before the transaction, but after the fee was paid. */
   account(address: string): SolanaAccount;
 }
 
 /**
- * Returns the movements of a transaction, in the order of its instructions and the instructions that they invoked.
- * Lamports that a program moved without the system program follow at the end. They are the remaining difference, from
- * the accounts that lost lamports to the accounts that gained them.
+ * Returns the movements of a transaction, in the order of its instructions and of the instructions that they invoked.
+ * At the end come lamports that a program moved without the system program: the remaining differences, from accounts
+ * that lost lamports to accounts that gained them.
  */
 export function movementsIn({ resolved, outcome, account }: Given): Movement[] {
   const { inner, changed } = outcome;
@@ -69,7 +69,7 @@ export function movementsIn({ resolved, outcome, account }: Given): Movement[] {
   return movements;
 }
 
-/** Adds movements for the difference between tracked and actual lamports. */
+/** Adds movements for the differences between recorded and actual lamports. */
 function settle(
   held: (address: string) => bigint,
   addresses: ReadonlySet<string>,
@@ -104,7 +104,7 @@ function amountOf(info: Readonly<Record<string, unknown>>): bigint | undefined {
   return typeof amount === 'string' ? BigInt(amount) : undefined;
 }
 
-/** The owners and mints of the token accounts that exist before, during or after the transaction. */
+/** Returns the owners and mints of the token accounts that exist before, during or after the transaction. */
 function holdersIn(
   parsed: readonly Parsed[],
   { accounts }: ResolvedSolana,

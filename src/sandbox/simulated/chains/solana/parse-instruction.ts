@@ -11,7 +11,7 @@ import {
 } from '../../../../engine/signing/solana/associated-token.ts';
 import { SYSTEM_PROGRAM } from './accounts.ts';
 
-// Parses instructions of known programs into the format of nodes. Source: agave, transaction-status/src/parse_*.rs.
+// Parses instructions of known programs into the JSON of nodes. Source: agave, transaction-status/src/parse_*.rs.
 
 export interface ParsedInstruction {
   /** The name of the program. */
@@ -31,7 +31,7 @@ const MEMO_PROGRAMS = [
   'Memo1UhkJRfHyvLMcVucJwxXeuD728EqVDDwQDxFMNo',
 ];
 
-/** Returns undefined for an instruction that nodes do not parse. */
+/** Parses an instruction. Returns undefined for one that nodes do not parse either. */
 export function parseInstruction({ program, accounts, data }: Given): ParsedInstruction | undefined {
   if (MEMO_PROGRAMS.includes(program)) {
     const parsed = bytesToUtf8(data);
@@ -53,7 +53,7 @@ interface Accounts {
   readonly all: readonly string[];
 }
 
-/** Reads accounts by their index. A missing account ends the parsing. */
+/** Returns a function that reads accounts by index. For a missing account, it throws, which ends the parsing. */
 function accountReader(all: readonly string[]): Accounts {
   const at = (index: number): string => {
     const address = all[index];
@@ -121,7 +121,7 @@ const readSystem: Read = (at, reader) => {
 
 const authorityTypes = ['mintTokens', 'freezeAccount', 'accountOwner', 'closeAccount'];
 
-/** The authority of an instruction, or the multisig and its signers. */
+/** Returns the authority of an instruction, or the multisig and its signers. */
 function signed(at: Accounts, index: number, name: string): Record<string, unknown> {
   if (at.all.length <= index + 1) return { [name]: at(index) };
   const multisig = `multisig${name[0]!.toUpperCase()}${name.slice(1)}`;
@@ -263,7 +263,7 @@ const parsers: Readonly<Record<string, { readonly name: string; readonly read: R
   [ASSOCIATED_TOKEN_PROGRAM]: { name: 'spl-associated-token-account', read: readAssociatedToken },
 };
 
-/** An amount of a token in the format of nodes. */
+/** Returns an amount of a token in the JSON format of nodes. */
 export function tokenAmount(amount: bigint, decimals: number) {
   const text = decimalText(amount, decimals);
   return { uiAmount: Number(text), decimals, amount: String(amount), uiAmountString: text };

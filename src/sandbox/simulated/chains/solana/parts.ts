@@ -26,11 +26,11 @@ export interface SolanaParts {
   /** The number of later blocks after which a block is final. */
   readonly finalityBlocks: number;
   blockhashAt(height: number): string;
-  /** Whether the blockhash is valid for the next block. */
+  /** Returns whether the blockhash is valid for the next block. */
   isAlive(blockhash: string): boolean;
   /** Processes due blocks, then runs `work` in one transaction of the store. */
   atHead<T>(work: () => T): Promise<T>;
-  /** Creates the accounts that the tokens of an older or loaded store need. */
+  /** Creates the accounts that the tokens of an older or a loaded store need. */
   prepare(): void;
 }
 
@@ -48,8 +48,8 @@ export function makeSolanaParts(world: World, caip2: string): SolanaParts {
     return hash;
   };
   const isAlive = (blockhash: string): boolean => {
-    // Reads the stored height, because this also runs while a block is being made. The height of its parent counts
-    // then.
+    // Read the stored height, because this also runs while a block is being made. The height is then that of its
+    // parent.
     const row = store.first<{ height: number }>('select height from chains where caip2 = ?', caip2);
     const height = row?.height ?? 0;
     for (let age = 0; age <= BLOCKHASH_LIFE && age <= height; age += 1) {
@@ -57,7 +57,7 @@ export function makeSolanaParts(world: World, caip2: string): SolanaParts {
     }
     return false;
   };
-  // Loaded with the first transaction, because a chain that only holds balances needs no executor.
+  // Loaded for the first transaction, because a chain that only keeps balances needs no executor.
   const executor = loadOnce(async (): Promise<Executor> => {
     const { loadLiteSvm, makeLiteSvmExecutor } = await import('./litesvm.ts');
     const module = await (world.liteSvm ?? loadLiteSvm)();

@@ -31,7 +31,7 @@ export interface SolanaPlan {
   readonly feePayer: string;
   readonly blockhash: string;
   readonly fee: bigint;
-  /** The signed bytes in base64. Undefined when a version before 0.2 stored the transaction. */
+  /** The signed bytes in base64. Undefined if a version before 0.2 has stored the transaction. */
   readonly wire?: string;
   readonly sentinel: Sentinel | null;
 }
@@ -60,15 +60,15 @@ export interface Instruction {
   readonly data: Uint8Array;
 }
 
-/** A transaction with resolved lookup tables. */
+/** A transaction whose lookup tables are resolved. */
 export interface ResolvedSolana {
   readonly accounts: readonly AccountMeta[];
   readonly instructions: readonly Instruction[];
-  /** The accounts that the lookup tables contain. */
+  /** The accounts that come from lookup tables. */
   readonly loaded: { readonly writable: readonly string[]; readonly readonly: readonly string[] };
 }
 
-/** The limits that the instructions of the compute budget program set. */
+/** The limits that instructions of the compute budget program set. */
 interface Budget {
   readonly units: bigint;
   readonly microLamportsPerUnit: bigint;
@@ -79,13 +79,13 @@ interface Budget {
 export const COMPUTE_BUDGET_PROGRAM = 'ComputeBudget111111111111111111111111111111';
 export const LOOKUP_TABLE_PROGRAM = 'AddressLookupTab1e1111111111111111111111111';
 const VOTE_PROGRAM = 'Vote111111111111111111111111111111111111111';
-/** The programs that verify signatures. The first byte of their data is the number of signatures. */
+/** The programs that verify signatures. Their data begins with the number of signatures. */
 export const PRECOMPILES = [
   'Ed25519SigVerify111111111111111111111111111',
   'KeccakSecp256k11111111111111111111111111111',
   'Secp256r1SigVerify1111111111111111111111111',
 ];
-/** Native programs, which the runtime implements without bytecode. */
+/** Programs that the runtime itself implements, without bytecode. */
 const NATIVE_PROGRAMS = [
   ...[SYSTEM_PROGRAM, COMPUTE_BUDGET_PROGRAM, UPGRADEABLE_LOADER, VOTE_PROGRAM],
   ...['BPFLoader1111111111111111111111111111111111', 'BPFLoader2111111111111111111111111111111111'],
@@ -110,7 +110,7 @@ const bytecodePrograms = [
   ...['MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr', 'Memo1UhkJRfHyvLMcVucJwxXeuD728EqVDDwQDxFMNo'],
 ];
 
-/** Returns the account of a program that every chain has without a deployment. Undefined for other addresses. */
+/** Returns the account of a program that every chain has without a deployment, or undefined for other addresses. */
 export function programOfAllChains(address: string): SolanaAccount | undefined {
   const shown = { lamports: 1n, executable: true, data: NO_DATA };
   if (NATIVE_PROGRAMS.includes(address) || PRECOMPILES.includes(address)) {
@@ -123,13 +123,13 @@ export function programOfAllChains(address: string): SolanaAccount | undefined {
 
 const LAMPORTS_PER_SIGNATURE = 5_000n;
 const UNITS_PER_INSTRUCTION = 200_000n;
-/** The units of an instruction of a native program (SIMD-0170). */
+/** The compute units that an instruction of a native program uses (SIMD-0170). */
 const UNITS_PER_NATIVE_INSTRUCTION = 3_000n;
 const MAX_UNITS = 1_400_000n;
 const TABLE_META_BYTES = 56;
 
 /**
- * Decodes wire bytes.
+ * Decodes a transaction's wire bytes, including its fee and its compute budget.
  *
  * @throws InvalidSolanaTransactionError
  */
@@ -150,17 +150,20 @@ export function decodeSolana(wire: Uint8Array): DecodedSolana {
   };
 }
 
-/** Decodes a stored transaction. Returns undefined when a version before 0.2 stored it. */
+/** Decodes a stored transaction. Returns undefined if a version before 0.2 has stored it. */
 export function decodePlan({ wire }: SolanaPlan): DecodedSolana | undefined {
   return wire === undefined ? undefined : decodeSolana(base64ToBytes(wire));
 }
 
-/** Whether the transaction has all signatures and they are valid. */
+/** Returns whether the transaction has all signatures and all of them are valid. */
 export function isSigned({ transaction: { signatures, staticKeys, message } }: DecodedSolana): boolean {
   return signatures.every((signature, index) => ed25519Verify(signature, message, staticKeys[index]!));
 }
 
-/** The fee: 5000 lamports per signature + units * unit price, rounded up. Source: Solana docs, transaction fees. */
+/**
+ * Computes the fee: 5000 lamports per signature + units * unit price, rounded up. Source: Solana docs, transaction
+ * fees.
+ */
 function feeOf(transaction: SolanaTransaction, keys: readonly string[], budget: Budget): bigint {
   const verified = transaction.instructions.reduce(
     (sum, { programIndex, data }) =>
@@ -171,7 +174,7 @@ function feeOf(transaction: SolanaTransaction, keys: readonly string[], budget: 
   return LAMPORTS_PER_SIGNATURE * BigInt(verified) + byUnits + priorityFeeOf(transaction);
 }
 
-// Source: compute_budget_instruction_details.rs
+// Reads the compute budget. Source: compute_budget_instruction_details.rs
 function budgetOf({ instructions }: SolanaTransaction, keys: readonly string[]): Budget {
   const set = new Map<number, bigint>();
   let error: TransactionError | undefined;
@@ -197,7 +200,10 @@ function budgetOf({ instructions }: SolanaTransaction, keys: readonly string[]):
   return { units: units > MAX_UNITS ? MAX_UNITS : units, microLamportsPerUnit: set.get(3) ?? 0n, error };
 }
 
-/** Reads an instruction. Kinds: 1 heap, 2 units, 3 price of a unit, 4 size of the loaded accounts. */
+/**
+ * Reads an instruction of the compute budget program. Kinds: 1 heap, 2 units, 3 price of a unit, 4 size of loaded
+ * accounts.
+ */
 function readBudget(data: Uint8Array): { kind: number; value: bigint } | undefined {
   try {
     const reader = createByteReader(data);
@@ -243,7 +249,7 @@ export function resolveSolana(
   return isUnique ? resolved : { error: 'AccountLoadedTwice' };
 }
 
-/** Returns a transaction with the accounts from its lookup tables. */
+/** Resolves a transaction with the given accounts of its lookup tables. */
 export function withLoaded(
   { transaction, keys }: Pick<DecodedSolana, 'transaction' | 'keys'>,
   loaded: ResolvedSolana['loaded'],

@@ -13,7 +13,7 @@ export interface TokenBalance {
   readonly decimals: number;
 }
 
-/** The record of an included transaction. Addresses are base58. */
+/** What is stored about an included transaction. Addresses are base58. */
 export interface NewReceipt {
   readonly hash: string;
   readonly block: Block;
@@ -23,7 +23,7 @@ export interface NewReceipt {
   readonly fee: bigint;
   readonly units: bigint;
   readonly logs: readonly string[];
-  /** The lamports of all accounts of the transaction, in their order. */
+  /** The lamports of all accounts of the transaction, in the order of the accounts. */
   readonly before: readonly bigint[];
   readonly after: readonly bigint[];
   readonly tokensBefore: readonly TokenBalance[];
@@ -115,7 +115,7 @@ export function receiptsAfter(
     .map(toReceipt);
 }
 
-/** Returns the hashes of the transactions of a block, in order. */
+/** Returns the hashes of a block's transactions, in order. */
 export function hashesIn({ store, caip2 }: Place, block: number, limit: number): readonly string[] {
   return store
     .all<{ hash: string }>(
@@ -125,7 +125,7 @@ export function hashesIn({ store, caip2 }: Place, block: number, limit: number):
     .map(({ hash }) => hash);
 }
 
-/** Returns the position of the latest transaction up to a block. Undefined if there is none. */
+/** Returns the position of the latest transaction up to a block, or undefined if there is none. */
 export function latestReceipt({ store, caip2 }: Place, upTo: number): Position | undefined {
   return store.first(
     `select block_number as block, position as "index" from solana_receipts

@@ -12,44 +12,44 @@ import { runMemo } from './programs/memo.ts';
 import { runSystem } from './programs/system.ts';
 import { runToken } from './programs/token.ts';
 
-/** The effects of a transaction, without its fee. */
+/** The effects of a transaction, not including its fee. */
 export interface Outcome {
   readonly error: TransactionError | null;
   readonly logs: readonly string[];
   readonly units: bigint;
-  /** For each instruction, the instructions that it invoked, in order. */
+  /** For each instruction of the transaction, the instructions that it invoked, in order. */
   readonly inner: readonly (readonly InnerInstruction[])[];
   readonly returned: { readonly program: string; readonly data: Uint8Array } | null;
   readonly changed: ReadonlyMap<string, SolanaAccount>;
 }
 
 export interface InnerInstruction extends Instruction {
-  /** The depth of the call, which is 2 for an instruction that an instruction of the transaction invoked. */
+  /** The depth of the call. It is 2 if an instruction of the transaction made the call. */
   readonly height: number;
 }
 
-/** A transaction for an executor. */
+/** A transaction to execute. */
 export interface Task {
   readonly wire: Uint8Array;
   readonly resolved: ResolvedSolana;
   /** The maximum number of compute units. */
   readonly units: bigint;
-  /** Returns an account, after the fee payer has paid the fee. */
+  /** Returns an account as it is after the fee was paid. */
   account(address: string): SolanaAccount;
   readonly slot: number;
   readonly seconds: number;
-  /** The fee that the payer has paid. */
+  /** The fee that the payer has already paid. */
   readonly fee: bigint;
 }
 
-/** Executes transactions on accounts. Stores nothing. */
+/** Executes transactions on accounts without storing anything. */
 export interface Executor {
-  /** Whether the executor has a program that is not in the store. */
+  /** Returns whether the executor has a program that is not in the store. */
   has(program: string): boolean;
   run(task: Task): Outcome;
 }
 
-/** The interface that the runtime gives to the program of a running instruction. */
+/** What a program can do while one of its instructions runs. */
 export interface Invocation {
   readonly program: string;
   readonly accounts: readonly AccountMeta[];
@@ -63,40 +63,42 @@ export interface Invocation {
   account(address: string): SolanaAccount;
   isSigner(address: string): boolean;
   /**
-   * Sets lamports. The account must be writable even if they stay the same.
+   * Sets an account's lamports. The account must be writable even if they do not change.
    *
    * @throws InstructionFailureError
    */
   pay(address: string, lamports: bigint): void;
   /**
-   * Changes an account under the rules of the runtime.
+   * Changes an account, as far as the rules of the runtime allow.
    *
    * @throws InstructionFailureError
    */
   set(address: string, account: SolanaAccount): void;
   log(text: string): void;
   /**
-   * Charges units, and ends the instruction if the transaction has none left.
+   * Charges compute units. Ends the instruction if the transaction has none left.
    *
    * @throws InstructionFailureError
    */
   charge(units: number): void;
-  /** Invokes another program. Accounts in `signers` are derived from the caller and sign for the instruction. */
+  /**
+   * Invokes another program. The accounts in `signers` have addresses derived from the caller, and count as signers.
+   */
   invoke(instruction: Instruction): void;
   return(data: Uint8Array): void;
 }
 
 interface Program {
   readonly run: (invocation: Invocation) => void;
-  /** Whether the program is bytecode on a real chain, which reports its units. */
+  /** Whether the program is bytecode on a real chain. Such programs log the units that they use. */
   readonly isBytecode: boolean;
   readonly units: number;
 }
 
 const bytecode = (run: Program['run'], units: number): Program => ({ run, isBytecode: true, units });
 
-// CHOICE: without the package `litesvm`, the compute units of an instruction are constants near those of the real
-// programs. The fee depends on them only through the limit.
+// CHOICE: without the package `litesvm`, the compute units of an instruction are constants that are close to those of
+// the real programs. Only the unit limit affects the fee.
 const programs: Readonly<Record<string, Program>> = {
   [SYSTEM_PROGRAM]: { run: runSystem, isBytecode: false, units: 150 },
   [COMPUTE_BUDGET_PROGRAM]: { run: () => undefined, isBytecode: false, units: 150 },
@@ -140,7 +142,7 @@ export const ownExecutor: Executor = {
       logs.push(`Program ${id} invoke [${height}]`);
       const signers = new Set(metas.filter(({ isSigner }) => isSigner).map(({ address }) => address));
       const writable = new Set(metas.filter(({ isWritable }) => isWritable).map(({ address }) => address));
-      /** The accounts that bytecode has changed are checked when the bytecode ends. */
+      /** Accounts that bytecode has changed are checked when the bytecode ends. */
       const touched = new Map<string, SolanaAccount>();
       const consumed = (): void => {
         if (program.isBytecode)
@@ -223,7 +225,7 @@ export const ownExecutor: Executor = {
   },
 };
 
-// Source: transaction-context, verify of an account's changes.
+// Checks an account's changes. Source: transaction-context, verify of an account's changes.
 function requireAllowed(
   program: string,
   before: SolanaAccount,
@@ -237,7 +239,7 @@ function requireAllowed(
       throw new InstructionFailureError('ExternalAccountLamportSpend');
     if (!isWritable) throw new InstructionFailureError('ReadonlyLamportChange');
   }
-  // The system program also changes data that stays the same.
+  // For the system program, setting the data counts as a change even if the data is equal.
   const hasChanged = isSystem ? after.data !== before.data : !equalBytes(after.data, before.data);
   if (hasChanged) {
     if (!isWritable) throw new InstructionFailureError('ReadonlyDataModified');
@@ -248,8 +250,8 @@ function requireAllowed(
 }
 
 /**
- * After a transaction, every writable account must be empty or rent-exempt, or must not have gained lamports if it was
- * below the rent exemption before.
+ * Returns an error if a writable account breaks the rent rules. After a transaction, it must be empty or rent-exempt;
+ * or, if it was below the rent exemption before, it must not have gained lamports.
  */
 function rentError(
   { accounts }: ResolvedSolana,
@@ -264,7 +266,7 @@ function rentError(
   return null;
 }
 
-/** Whether an account may change from one state to the other. Source: svm rent_calculator.rs. */
+/** Returns whether the rent rules allow a change of an account. Source: svm rent_calculator.rs. */
 export function keepsRent(before: SolanaAccount, after: SolanaAccount): boolean {
   const isExempt = ({ lamports, data }: SolanaAccount): boolean =>
     lamports === 0n || lamports >= rentExemption(data.length);

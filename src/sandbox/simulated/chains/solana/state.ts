@@ -24,7 +24,7 @@ interface Mint {
 /**
  * The accounts of one Solana chain.
  *
- * INVARIANT: the ledger holds the lamports of an account, and `solana_accounts` everything else. `token_accounts` is
+ * INVARIANT: the ledger has the lamports of accounts, and `solana_accounts` has everything else. `token_accounts` is
  * an index of the data of token accounts.
  */
 export interface SolanaState {
@@ -37,11 +37,15 @@ export interface SolanaState {
   mint(address: string): Mint | undefined;
   tokenAccount(address: string): TokenAccount | undefined;
   tokenAccountsOf(owner: string, mint: string): readonly TokenAccount[];
-  /** @param mint undefined for the token accounts of all mints. */
+  /**
+   * Returns the addresses of an owner's token accounts.
+   *
+   * @param mint undefined for the token accounts of all mints.
+   */
   tokenAddressesOf(owner: string, mint: string | undefined, limit: number): readonly string[];
 }
 
-/** Of SQLite. */
+/** SQLite's value for "no limit". */
 const NO_LIMIT = -1;
 
 interface AccountRow {
@@ -121,7 +125,7 @@ export function makeSolanaState(world: World, caip2: string): SolanaState {
   };
 }
 
-/** Returns the total balance of an owner in a token, over all token accounts. */
+/** Returns an owner's total balance of a token, over all token accounts. */
 export function holding(state: SolanaState, owner: string, mint: string): bigint {
   return state.tokenAccountsOf(owner, mint).reduce((sum, { amount }) => sum + amount, 0n);
 }

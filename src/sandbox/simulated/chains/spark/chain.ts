@@ -30,7 +30,7 @@ import { OPERATOR_SECRET, quoteDeposit, quoteWithdrawal } from './quotes.ts';
 const MAX_SATS = 2_100_000_000_000_000n;
 const LAYER_1_ADDRESS = /^(bc|bcrt)1[02-9ac-hj-np-z]{38,87}$/;
 
-/** There are no pending transactions, because operators execute operations immediately. */
+/** Operators execute operations immediately, so no transaction is ever pending. */
 const noPendingTransactions: Machine<SparkOperation> = {
   readiness: () => 'drop',
   execute: async () => () => ({ fee: 0n, failure: undefined, movements: [] }),
@@ -55,8 +55,8 @@ function makeParts(world: World, caip2: string) {
 }
 
 /**
- * Simulates one Spark network. Its operators maintain balances, execute an operation immediately and finalize it with
- * the next block.
+ * Simulates one Spark network. Its operators keep the balances, execute an operation immediately, and finalize it
+ * with the next block.
  *
  * CHOICE: layer 1 uses the same ledger. The faucet sends bitcoin to deposit addresses, and withdrawals credit layer 1
  * addresses.
@@ -130,7 +130,7 @@ function holdingsOf({ world, caip2, ledger, tokens }: Parts, address: string) {
   };
 }
 
-/** Executes an operation or refuses it. */
+/** Executes an operation or rejects it. */
 function execute(
   parts: Parts,
   { operation, hash }: { operation: SparkOperation; hash: string },
@@ -172,12 +172,12 @@ function execute(
   return { isAccepted: true, hash };
 }
 
-/** Each invoice has its own nonce lane, so that only one payment of it succeeds, whoever pays. */
+/** Returns an invoice's own nonce lane. It ensures that only one payment of the invoice succeeds, whoever pays. */
 function laneOfInvoice({ paymentHash }: { readonly paymentHash: string }): [sender: string, lane: string] {
   return ['lightning', `invoice ${paymentHash}`];
 }
 
-/** Returns the reason why an operation does not pay its invoice. Undefined when it does. */
+/** Returns the reason why an operation does not pay its invoice, or undefined if it does. */
 function faultOfPayment(
   { world, network }: Parts,
   { to, token, amount, fee }: SparkOperation,

@@ -27,12 +27,16 @@ const SPARK_CHANNEL = hexToBytes('f42400f424000001');
 // CHOICE: a Lightning payment costs a fee of 0.1 percent, rounded up to whole sats.
 const FEE_DIVISOR = 1_000n;
 
-/** The fee of a Lightning payment. */
+/** Returns the fee of a Lightning payment. */
 export function quotePayment(sats: bigint): bigint {
   return (sats + FEE_DIVISOR - 1n) / FEE_DIVISOR;
 }
 
-/** CHOICE: the metadata, which only the node reads, contains the receiver, so that invoices need no storage. */
+/**
+ * Creates an invoice.
+ *
+ * CHOICE: the metadata, which only the node reads, contains the receiver, so that invoices need not be stored.
+ */
 export function makeInvoice(
   network: SparkNetworkName,
   request: SparkInvoiceRequest,
@@ -55,7 +59,7 @@ export function makeInvoice(
   return { text, paymentHash: bytesToHex(paymentHash) };
 }
 
-/** Decodes an invoice of this network's operators. Returns undefined for any other text. */
+/** Decodes an invoice of this network's operators. Returns undefined for any other string. */
 export function readOwnInvoice(
   network: SparkNetworkName,
   text: string,

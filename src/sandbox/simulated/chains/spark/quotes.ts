@@ -22,7 +22,7 @@ const EXIT_FEES = {
 } as const;
 const QUOTE_LIFE_MS = 10 * 60_000;
 
-/** Quotes the claim of a deposit. Returns undefined when the deposit does not exist or does not exceed the fee. */
+/** Quotes the claim of a deposit. Returns undefined if the deposit does not exist or does not exceed the fee. */
 export function quoteDeposit(
   { store }: World,
   caip2: string,
@@ -41,7 +41,10 @@ export function quoteDeposit(
   return { creditSats, feeSats: DEPOSIT_FEE, outputIndex, signature };
 }
 
-/** Quotes a withdrawal. The id encodes the expiry and a digest of the terms, so that quotes need no storage. */
+/**
+ * Quotes a withdrawal. The quote's id encodes its expiry and a digest of its terms, so that quotes need not be
+ * stored.
+ */
 export function quoteWithdrawal(
   nowMs: number,
   caip2: string,

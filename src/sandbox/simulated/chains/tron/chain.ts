@@ -145,7 +145,8 @@ function faultOf({ world, caip2, state, blocks }: TronParts, plan: TronPlan): Re
   return undefined;
 }
 
-// ref_block_bytes is the last 2 bytes of the height; ref_block_hash is bytes 8 to 16 of the block's id.
+// Returns the reference to a block: `ref_block_bytes` is the last 2 bytes of its height, and `ref_block_hash` is bytes
+// 8 to 16 of its id.
 function referenceOf(caip2: string, height: number): { refBlockBytes: string; refBlockHash: string } {
   const id = sha256(utf8ToBytes(`block ${height} of ${caip2}`));
   return {

@@ -41,7 +41,7 @@ export function makeTronMachine(state: TronState): Machine<TronPlan> {
   return {
     readiness({ plan }, nowSeconds) {
       if (plan.expirationMs <= nowSeconds * 1000) return 'drop';
-      // CHOICE: TRON has no nonces and no replacement. Both sentinels therefore mean that no block includes the
+      // CHOICE: TRON has no nonces and does not replace transactions. So for both sentinels, no block includes the
       // transaction.
       if (plan.sentinel === 'stuck' || plan.sentinel === 'replaced') return 'waits';
       return canPay(state, plan) ? 'ready' : 'drop';
@@ -56,7 +56,7 @@ export function makeTronMachine(state: TronState): Machine<TronPlan> {
   };
 }
 
-/** Whether the owner's balance covers the amount and all fees. */
+/** Returns whether the owner's balance covers the amount and all fees. */
 export function canPay({ ledger }: TronState, plan: TronPlan): boolean {
   return ledger.balance(plan.owner, NATIVE) >= plan.amount + bandwidthFee(plan) + energyFee(plan);
 }
@@ -100,7 +100,7 @@ function energyNeeded({ isContractCall, token }: TronPlan): bigint {
   return token === null ? OTHER_ENERGY : ENERGY[token.name];
 }
 
-/** The energy fee, capped at the transaction's fee limit. */
+/** Returns the energy fee, which the transaction's fee limit caps. */
 function energyFee(plan: TronPlan): bigint {
   const fee = energyNeeded(plan) * SUN_PER_ENERGY;
   return fee < plan.feeLimit ? fee : plan.feeLimit;

@@ -17,7 +17,7 @@ export interface TronPlan {
   readonly to: string;
   readonly amount: bigint;
   readonly isContractCall: boolean;
-  /** Set when the calldata is a TRC-20 call. */
+  /** Null unless the calldata is a TRC-20 call. */
   readonly token: TokenCall | null;
   readonly feeLimit: bigint;
   readonly expirationMs: number;
@@ -28,7 +28,7 @@ export interface TronPlan {
 }
 
 /**
- * Decodes raw data into an execution plan and the transaction id.
+ * Decodes raw data into an execution plan and computes the transaction id.
  *
  * @throws InvalidTransactionError
  */

@@ -22,7 +22,7 @@ const wrappedNatives: Readonly<Record<string, string>> = {
   'eip155:11155111': '0xfff9976782d46cc05630d1f6ebab18b2324d6b14',
 };
 
-/** CHOICE: on other chains, the address that all OP Stack chains use. */
+/** CHOICE: other chains use the address that all OP Stack chains have. */
 const OP_STACK_WRAPPED_NATIVE = '0x4200000000000000000000000000000000000006';
 
 /** Returns the token that wraps the native asset of a chain. */
@@ -30,12 +30,13 @@ export function wrappedNativeOn(caip2: string): string {
   return wrappedNatives[caip2] ?? OP_STACK_WRAPPED_NATIVE;
 }
 
-/** Returns two tokens in the order of their pair. */
+/** Returns two tokens in the order that their pair uses. */
 export function sortTokens(one: string, other: string): [string, string] {
   return one < other ? [one, other] : [other, one];
 }
 
-// Calculates a CREATE2 address: keccak256(0xff || factory || keccak256(token0 || token1) || init code hash)[12..]
+// Computes the CREATE2 address of a pair: keccak256(0xff || factory || keccak256(token0 || token1) || init code
+// hash)[12..]
 export function pairAddress(one: string, other: string): string {
   const [token0, token1] = sortTokens(one, other);
   const salt = keccak_256(hexToBytes(token0.slice(2) + token1.slice(2)));
@@ -43,7 +44,11 @@ export function pairAddress(one: string, other: string): string {
   return addressFrom(keccak_256(hexToBytes(parts)));
 }
 
-/** CHOICE: the address of an account that exists only in the simulation is the hash of its description. */
+/**
+ * Returns an address for an account that exists only in the simulation.
+ *
+ * CHOICE: the address is the hash of the account's description.
+ */
 export function derivedAddress(what: string): string {
   return addressFrom(keccak_256(utf8ToBytes(what)));
 }

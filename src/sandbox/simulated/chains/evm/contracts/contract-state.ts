@@ -1,9 +1,12 @@
 import { readWithBigints, writeWithBigints } from '../../ledger.ts';
 import type { ChainStore } from '../../store.ts';
 
-/** The storage of the contracts of one chain, by contract and key. Values are JSON that may contain bigints. */
+/**
+ * Data about the contracts of one chain that is not in their storage, by contract and key. Values are JSON that may
+ * contain bigints.
+ */
 export interface ContractState {
-  /** Returns undefined if nothing was written. */
+  /** Returns undefined if nothing was stored. */
   get<T>(contract: string, key: string): T | undefined;
   set(contract: string, key: string, value: unknown): void;
   /** Returns the values of one key in all contracts that have it, in the order of their addresses. */

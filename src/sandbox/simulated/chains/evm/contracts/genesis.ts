@@ -39,15 +39,15 @@ const NO_ADDRESS = `0x${'0'.repeat(40)}`;
 const MULTICALL_ADDRESS = '0xca11bde05977b3631167028862be2a173976ca11';
 
 /**
- * A contract with which everybody can deploy contracts by CREATE2. Source:
+ * A contract through which anyone can deploy contracts with CREATE2. Source:
  * github.com/Arachnid/deterministic-deployment-proxy (MIT).
  */
 const CREATE2_DEPLOYER_ADDRESS = '0x4e59b44847b379578588920ca78fbf26c0b4956c';
 const CREATE2_DEPLOYER_CODE = `7f${'ff'.repeat(31)}e03601600081602082378035828234f58015156039578182fd5b8082525050506014600cf3`;
 
 /**
- * The code of the entry point, its paymaster, and the implementation to which smart wallets delegate: the STOP
- * opcode. They accept every call and do nothing, because the bundler runs the operations.
+ * The STOP opcode, which is the code of the entry point, its paymaster, and the implementation to which smart wallets
+ * delegate. They accept every call and do nothing, because the bundler runs the operations.
  */
 const PASSIVE_CODE = '00';
 
@@ -56,7 +56,7 @@ interface GenesisAccount {
   readonly words: ReadonlyMap<string, string>;
 }
 
-/** A pair of tokens in order, and the initial reserve of each. */
+/** A pair of tokens in the order of their addresses, with the initial reserve of each. */
 interface PlannedPair {
   readonly address: string;
   readonly tokens: readonly [string, string];
@@ -66,9 +66,9 @@ interface PlannedPair {
 /** The initial state of a chain. Addresses are lower-case 0x hex. */
 export interface Genesis {
   account(address: string): GenesisAccount | undefined;
-  /** The native asset that backs the wrapped native asset. */
+  /** Returns the native asset that backs the wrapped native asset. */
   native(): Holding | undefined;
-  /** The tokens in the pairs, and the native asset that backs the wrapped native asset. */
+  /** Returns the tokens in the pairs, and the native asset that backs the wrapped native asset. */
   allocations(): readonly Holding[];
   pairs(): readonly PlannedPair[];
 }
@@ -88,7 +88,10 @@ export function genesisOf(chain: Chain): Genesis {
   };
 }
 
-/** The state that the sandbox adds to a chain that continues a real one. Everything else comes from the real chain. */
+/**
+ * Returns the state that the sandbox adds to a chain that forks a real one. Everything else comes from the real
+ * chain.
+ */
 function continuedGenesis(): Genesis {
   const accounts = new Map(
     accountsOfWallets().map(([address, code]) => [address, { code, words: new Map<string, string>() }]),
@@ -101,7 +104,7 @@ function continuedGenesis(): Genesis {
   };
 }
 
-/** The contracts that the smart accounts of wallets run. */
+/** Returns the contracts whose code the smart accounts of wallets run. */
 function accountsOfWallets(): [address: string, code: Uint8Array][] {
   const passive = hexToBytes(PASSIVE_CODE);
   return [
@@ -113,7 +116,7 @@ function accountsOfWallets(): [address: string, code: Uint8Array][] {
 }
 
 /**
- * The pairs that a chain begins with.
+ * Returns the pairs with which a chain begins.
  *
  * CHOICE: every two tokens that have a price and a name on a chain have a pair, with $1,000,000 of each token at the
  * fixed prices.
@@ -146,7 +149,7 @@ function allocationsOf(pairs: readonly PlannedPair[], wrapped: string | undefine
     tokens.map((asset, index) => ({ owner: address, asset, amount: reserves[index]! })),
   );
   if (wrapped === undefined) return inPairs;
-  // INVARIANT: an equal amount of the native asset backs the wrapped native asset.
+  // INVARIANT: the wrapped native asset is backed by an equal amount of the native asset.
   const backing = sum(inPairs.filter(({ asset }) => asset === wrapped));
   return [...inPairs, { owner: wrapped, asset: NATIVE, amount: backing }];
 }
@@ -207,7 +210,7 @@ function factoryWords(pairs: readonly PlannedPair[]): [string, string][] {
 
 function pairWords({ tokens, reserves: [first, second] }: PlannedPair): [string, string][] {
   const { slots } = solidity.Pair;
-  // The shares of this liquidity belong to address 0, so nobody can withdraw it.
+  // The shares of this liquidity belong to address 0, so no one can withdraw it.
   const liquidity = wordOf(squareRoot(first * second));
   return [
     ...tokenWords({ decimals: 18, symbol: 'UNI-V2' }),
@@ -220,7 +223,10 @@ function pairWords({ tokens, reserves: [first, second] }: PlannedPair): [string,
   ];
 }
 
-/** Both reserves of a pair share a word with the time of the last trade, which is zero at first. */
+/**
+ * Returns the word that contains both reserves of a pair and, in its top bits, the time of the last trade, which is
+ * initially zero.
+ */
 export function reservesWord([first, second]: readonly [bigint, bigint]): string {
   return wordOf((second << 112n) | first);
 }
@@ -233,7 +239,7 @@ function squareRoot(value: bigint): bigint {
 
 const codes = new Map<string, Uint8Array>();
 
-/** Returns the same array each time, so that its hash is calculated once. */
+/** Returns a contract's code. It is the same array each time, so that its hash is computed only once. */
 export function codeOf(contract: keyof typeof solidity): Uint8Array {
   const code = codes.get(contract) ?? hexToBytes(solidity[contract].code);
   codes.set(contract, code);

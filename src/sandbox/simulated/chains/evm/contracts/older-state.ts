@@ -29,8 +29,8 @@ interface OldClaim {
 }
 
 /**
- * Moves the state of contracts from the tables of older versions into their storage. Must be called in a transaction
- * of the store.
+ * Moves the state of contracts from the tables of older versions into the contracts' storage. Must be called in a
+ * transaction of the store.
  */
 export function convertOlderState(state: EvmState): void {
   const { world, caip2, ledger, accounts, contracts } = state;
@@ -69,8 +69,8 @@ export function convertOlderState(state: EvmState): void {
 }
 
 /**
- * The initial reserves of unused pairs include the wrapped native asset. The stored balance of the native asset does
- * not back it yet.
+ * Adds the native asset that backs the wrapped native asset in the initial reserves of unused pairs. Stored balances
+ * of older versions do not contain it.
  */
 function backWrappedNative({ genesis, ledger }: EvmState, used: ReadonlySet<string>): void {
   const backing = genesis.native();
@@ -84,7 +84,7 @@ function backWrappedNative({ genesis, ledger }: EvmState, used: ReadonlySet<stri
 }
 
 /**
- * Deletes the old deposits of the faucet into pairs. Older versions funded a pair on its first use. Now pairs begin
+ * Deletes the old deposits of the faucet to pairs. Older versions funded a pair on its first use; now pairs begin
  * with their reserves.
  */
 function forgetStocking({ world, caip2, genesis }: EvmState, pairs: readonly string[]): void {

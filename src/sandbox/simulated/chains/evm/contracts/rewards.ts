@@ -10,7 +10,7 @@ import { DISTRIBUTOR_ADDRESS } from './addresses.ts';
 import { solidity } from './generated/solidity.ts';
 import { addressWord, memberSlot, numberIn, wordOf } from './storage-layout.ts';
 
-/** The key of all rewards in the state of contracts. The contract itself stores only their root. */
+/** The key under which the rewards are kept. The contract itself stores only their root. */
 const REWARDS = 'rewards';
 const MAX_UINT208 = 2n ** 208n - 1n;
 const { slots } = solidity.Distributor;
@@ -22,7 +22,7 @@ interface ProvenReward extends CumulativeReward {
 }
 
 /**
- * Increases what an account may claim. The faucet gives the distributor the same amount.
+ * Increases what an account can claim. The faucet gives the distributor the same amount.
  *
  * @throws InvalidDepositError
  */
@@ -40,13 +40,13 @@ export function addReward(
   publishRoot(state);
 }
 
-/** Writes the root of all rewards into the contract. */
+/** Writes the Merkle root of all rewards into the contract. */
 export function publishRoot(state: EvmState): void {
   const root = merkleRoot(rewardsOf(state).map(rewardLeaf));
   state.bytecode.setWord(DISTRIBUTOR_ADDRESS, wordOf(slots.root), root.slice(2));
 }
 
-/** Whether a reward exceeds the maximum total of an account in a token. */
+/** Returns whether a reward would exceed the maximum total of an account in a token. */
 export function isTooMuch(state: EvmState, { user, token, amount }: CumulativeReward): boolean {
   const before = rewardsOf(state).find((reward) => reward.user === user && reward.token === token);
   return (before?.amount ?? 0n) + amount > MAX_UINT208;
@@ -70,7 +70,7 @@ function rewardsOf({ contracts }: EvmState): readonly CumulativeReward[] {
 }
 
 /**
- * The slot of the amount that an account has claimed of a token. The amount shares its word with the time of the
+ * Returns the slot with the amount of a token that an account has claimed. The word also contains the time of the
  * claim.
  */
 export function claimSlot({ user, token }: Pick<CumulativeReward, 'user' | 'token'>): string {
@@ -81,7 +81,7 @@ function claimedOf({ bytecode }: EvmState, reward: Pick<CumulativeReward, 'user'
   return numberIn(bytecode.word(DISTRIBUTOR_ADDRESS, claimSlot(reward))) & MAX_UINT208;
 }
 
-// A Merkle tree of hashes in 0x hex. A node without a sibling is its own parent.
+// Computes a Merkle tree of hashes in 0x hex. A node without a sibling is its own parent.
 
 const EMPTY_ROOT = `0x${'0'.repeat(64)}`;
 
@@ -89,7 +89,7 @@ function merkleRoot(leaves: readonly string[]): string {
   return levelsOf(leaves).at(-1)?.[0] ?? EMPTY_ROOT;
 }
 
-/** The siblings from a leaf to the root. */
+/** Returns the siblings on the way from a leaf to the root. */
 function merkleProof(leaves: readonly string[], leaf: number): string[] {
   const proof: string[] = [];
   let index = leaf;

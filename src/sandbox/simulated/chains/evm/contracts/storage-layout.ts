@@ -1,16 +1,16 @@
 import { keccak_256 } from '@noble/hashes/sha3.js';
 import { bytesToHex, hexToBytes, utf8ToBytes } from '../../../../../engine/crypto/encoding.ts';
 
-/*
- * Where Solidity stores variables. Slots and words are 64 hex digits. Source: Solidity documentation, "Layout of
- * State Variables in Storage".
+/**
+ * Computes where Solidity stores variables. Slots and words are 64 hex digits. Source: Solidity documentation,
+ * "Layout of State Variables in Storage".
  */
 
 export function wordOf(value: bigint | number | boolean): string {
   return BigInt(value).toString(16).padStart(64, '0');
 }
 
-/** The word of an address, which is given as 0x hex. */
+/** Pads an address (0x hex) to a word. */
 export function addressWord(address: string): string {
   return address.slice(2).padStart(64, '0');
 }
@@ -23,12 +23,12 @@ export function numberIn(word: string): bigint {
   return BigInt(`0x${word}`);
 }
 
-/** The slot of a mapping's entry: keccak256(key || slot). */
+/** Returns the slot of a mapping's entry: keccak256(key || slot). */
 export function memberSlot(slot: string, keyWord: string): string {
   return bytesToHex(keccak_256(hexToBytes(keyWord + slot)));
 }
 
-/** The slot of an element of a dynamic array: keccak256(slot) + index. */
+/** Returns the slot of a dynamic array's element: keccak256(slot) + index. */
 export function elementSlot(slot: string, index: number): string {
   return wordOf(numberIn(bytesToHex(keccak_256(hexToBytes(slot)))) + BigInt(index));
 }
@@ -36,7 +36,7 @@ export function elementSlot(slot: string, index: number): string {
 export function stringWords(slot: string, text: string): [slot: string, word: string][] {
   const bytes = bytesToHex(utf8ToBytes(text));
   const length = bytes.length / 2;
-  // A short string shares its slot with the double of its length.
+  // A short string is stored in its slot together with twice its length.
   if (length < 32) return [[slot, bytes.padEnd(62, '0') + (length * 2).toString(16).padStart(2, '0')]];
   const parts = bytes.match(/.{1,64}/g) ?? [];
   return [

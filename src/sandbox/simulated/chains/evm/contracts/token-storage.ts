@@ -5,9 +5,9 @@ import type { Bytecode } from '../state.ts';
 import { solidity } from './generated/solidity.ts';
 import { addressWord, memberSlot, numberIn, stringWords, wordOf } from './storage-layout.ts';
 
-/*
- * The balances and allowances of the sandbox's tokens, in the storage of their contract. The faucet, the bank, the
- * exchange and the card issuer change them directly, without the contract's functions.
+/**
+ * The balances and allowances of the sandbox's tokens, which are in the storage of their contracts. The faucet, the
+ * bank, the exchange and the card issuer change them directly, without calling the contract.
  */
 
 const { slots } = solidity.Token;
@@ -23,7 +23,7 @@ export interface TokenTerms {
   readonly symbol: string;
 }
 
-/** The name and the version in the EIP-712 domain of a token, if its issuer uses others than its symbol and 1. */
+/** The name and the version in a token's EIP-712 domain, if its issuer does not use its symbol and 1. */
 const published: Readonly<Record<string, readonly [name: string, version: string]>> = {
   USDC: ['USD Coin', '2'],
   EURC: ['EURC', '2'],
@@ -42,7 +42,7 @@ export function tokenWords({ decimals, symbol }: TokenTerms): [slot: string, wor
 
 const balanceSlots = new Map<string, string>();
 
-/** The slot of an account's balance, which is the same for every token. */
+/** Returns the slot of an account's balance. It is the same in every token. */
 export function balanceSlot(owner: string): string {
   const known = balanceSlots.get(owner);
   if (known !== undefined) return known;
@@ -56,13 +56,13 @@ export function allowanceSlot(owner: string, spender: string): string {
   return memberSlot(memberSlot(ALLOWANCES, addressWord(owner)), addressWord(spender));
 }
 
-/** The account that collects fees has no address. */
+/** Returns the word of an account. The account that collects fees has no address, so its word is derived. */
 function ownerWord(owner: string): string {
   if (owner.startsWith('0x')) return addressWord(owner);
   return bytesToHex(keccak_256(utf8ToBytes(owner)));
 }
 
-/** A ledger with the native asset of `native`, and with the tokens in the storage of their contracts. */
+/** Returns a ledger that keeps the native asset in `native`, and tokens in the storage of their contracts. */
 export function withTokens(native: Ledger, bytecode: Pick<Bytecode, 'word' | 'setWord'>): Ledger {
   const read = (token: string, slot: string): bigint => numberIn(bytecode.word(token, slot));
   const change = (owner: string, token: string, from: bigint, to: bigint): void => {

@@ -5,11 +5,11 @@ import type { EvmState } from '../state.ts';
 import { wrappedNativeOn } from './addresses.ts';
 import type { TokenTerms } from './token-storage.ts';
 
-/** A token that a chain begins with. */
+/** A token that exists on a chain from the start. */
 export interface NamedToken extends TokenTerms {
   /** Lower-case 0x hex. */
   readonly address: string;
-  /** The lower-case name of the asset that has the same price. */
+  /** The lower-case name of the asset whose price the token has. */
   readonly pricedAs: string;
 }
 
@@ -22,7 +22,7 @@ export interface Holding {
 
 type Chain = Pick<EvmState, 'world' | 'caip2' | 'chainId'>;
 
-/** The tokens that a chain begins with. The wrapped native asset, if any, comes first. */
+/** Returns the tokens that exist on a chain from the start. The wrapped native asset, if there is one, comes first. */
 export function tokensOn(chain: Chain): readonly NamedToken[] {
   const wrapped = wrappedTokenOn(chain);
   const known = chain.world
@@ -42,8 +42,8 @@ function wrappedTokenOn(chain: Chain): NamedToken | undefined {
 }
 
 /**
- * Returns the sandbox's token at an address. Undefined for other addresses, for contracts that users deployed, and for
- * tokens of a real chain.
+ * Returns the sandbox's own token at an address. Returns undefined for other addresses, for contracts that users
+ * deployed, and for tokens of a real chain.
  */
 export function tokenAt(state: EvmState, address: string): TokenTerms | undefined {
   const given = state.accounts.token(address);
@@ -55,8 +55,8 @@ export function tokenAt(state: EvmState, address: string): TokenTerms | undefine
 }
 
 /**
- * The balances of a chain's accounts in the sandbox's tokens, and their initial balances. Tokens that were never
- * moved are omitted. The native asset behind the wrapped one is included as long as no balance is stored for it.
+ * Returns the balances of a chain's accounts in the sandbox's tokens, and their initial balances. Tokens that never
+ * moved are omitted. The native asset that backs the wrapped one is included as long as no balance is stored for it.
  */
 export function tokenBooks(state: EvmState): {
   readonly held: readonly Holding[];

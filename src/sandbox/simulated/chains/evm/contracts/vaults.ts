@@ -15,12 +15,12 @@ import { addressIn, addressWord, numberIn, wordOf } from './storage-layout.ts';
 import { allowanceSlot, tokenWords } from './token-storage.ts';
 
 /**
- * CHOICE: the amount that the faucet gives the borrower of a vault, in US dollars, or in units of an asset without a
- * price.
+ * CHOICE: the amount that the faucet gives a vault's borrower, in US dollars, or in whole units of an asset that has
+ * no price.
  */
 const BORROWER_USD = 1_000_000n;
 const MAX_UINT256 = 2n ** 256n - 1n;
-/** The key in the state of contracts that marks vaults. */
+/** The key that marks a contract as a vault. */
 const VAULT = 'vault';
 
 const lender = contractAbi(['function accrue()']);
@@ -36,11 +36,11 @@ export interface VaultPlan {
   readonly symbol: string;
   /** The number of decimals of the shares minus that of the asset. */
   readonly offset: number;
-  /** The yield of the vault before the app's fee. */
+  /** The yield of the vault before the app's fee is deducted. */
   readonly apyBps: number;
   /** The app's share of the yield. */
   readonly feeBps: number;
-  /** Whether fees wait for the admin to claim them, or become shares of the admin. */
+  /** `claimable`: fees wait until the admin claims them. `shares`: fees become shares of the admin. */
   readonly feeKind: 'claimable' | 'shares';
   readonly admin: string;
 }
@@ -50,7 +50,7 @@ export function vaultsOn({ contracts }: Pick<EvmState, 'contracts'>): readonly s
   return contracts.having(VAULT).map(({ contract }) => contract);
 }
 
-/** The account that holds the assets that a vault has lent, and pays its interest. */
+/** Returns the account that holds the assets which a vault has lent, and that pays the interest on them. */
 export function borrowerOf(address: string): string {
   return derivedAddress(`borrower of ${address}`);
 }
@@ -95,7 +95,7 @@ export function writeVault({ bytecode, contracts, registerToken }: EvmState, pla
   registerToken({ address, ...share });
 }
 
-/** Returns the yield of a vault and the app's share of it. Undefined when there is no vault at the address. */
+/** Returns the yield of a vault and the app's share of it, or undefined if there is no vault at the address. */
 export function ratesOf(
   state: EvmState,
   address: string,
@@ -104,7 +104,7 @@ export function ratesOf(
   return { apyBps: Number(read(state, address, 'apyBps')), feeBps: Number(read(state, address, 'feeBps')) };
 }
 
-/** A change of a vault. `rawLiquidity` is the amount that the vault can pay out from then on. */
+/** A change of a vault. `rawLiquidity` is the amount that the vault can pay out after it. */
 export interface VaultChange {
   readonly apyBps?: number | undefined;
   readonly rawLiquidity?: bigint | undefined;
@@ -112,10 +112,10 @@ export interface VaultChange {
 }
 
 /**
- * Prepares a change of a vault after its interest was paid. The part of the assets that it cannot pay out is lent to
+ * Prepares a change of a vault, after paying its interest. Assets that it shall not be able to pay out are lent to
  * the borrower. Stores nothing until `store` is called, in a transaction of the store; `store` returns false if the
- * state has changed in the meantime. When `rawLiquidity` exceeds what the vault could pay out, there is nothing to
- * store, and `most` is the maximum.
+ * state has changed meanwhile. If `rawLiquidity` exceeds what the vault could pay out, there is no `store`, and
+ * `most` is the maximum.
  */
 export async function changeVault(
   interpreter: Interpreter,

@@ -11,9 +11,9 @@ const MAX_FRAMES = 10_000;
 /** CHOICE: the inputs, outputs and logs of a trace have at most 10 MB together. */
 const MAX_BYTES = 10_000_000;
 const MAX_DEPTH = 1_024;
-/** More memory than the gas of a whole block can pay for. */
+/** The maximum memory of an operation. It is more than the gas of a whole block can pay for. */
 const MAX_MEMORY = 8_000_000n;
-/** The gas that a call with value gets free of charge. */
+/** The gas that a call with value gets for free. */
 const STIPEND = 2_300n;
 
 interface Frame {
@@ -35,28 +35,32 @@ interface LogFrame {
   readonly address: string;
   readonly topics: readonly string[];
   readonly data: string;
-  /** The number of earlier calls of the frame. */
+  /** The number of earlier calls in the frame. */
   readonly position: string;
-  /** The position in the whole transaction. */
+  /** The log's position in the whole transaction. */
   index: string;
 }
 
-/** A running message with its frame. */
+/** A message that has not ended, with its frame. */
 interface Open {
   readonly frame: Frame;
   readonly isStatic: boolean;
-  /** A call or creation that has begun and whose message may follow. */
+  /** A call or creation whose operation has begun but whose message has not. */
   begun?: Frame | undefined;
 }
 
-/** The calls of a transaction, with the result of geth's `callTracer`. */
+/** Traces the calls of a transaction, in the format of geth's `callTracer`. */
 export function callTracer({ withLog, onlyTopCall }: Readonly<Record<string, unknown>>): ResultTracer {
   const open: Open[] = [];
   let top: Frame | undefined;
   let count = 0;
   let bytes = 0;
 
-  /** Writes data in hex. @throws RpcError when the trace contains too much data. */
+  /**
+   * Encodes data as hex.
+   *
+   * @throws RpcError if the trace contains too much data.
+   */
   function hex(data: Uint8Array): string {
     bytes += data.length;
     if (bytes > MAX_BYTES) {
@@ -73,7 +77,7 @@ export function callTracer({ withLog, onlyTopCall }: Readonly<Record<string, unk
     parent.calls.push(frame);
   }
 
-  /** Adds a call that ended before its message: the balance was too low, or too many messages were open. */
+  /** Ends a call for which no message was started, because the balance was too low or too many messages were open. */
   function endBegun(parent: Open): void {
     if (parent.begun === undefined) return;
     const error = open.length > MAX_DEPTH ? 'max call depth exceeded' : 'insufficient balance for transfer';
@@ -162,7 +166,7 @@ function end(frame: Frame, { execResult, createdAddress }: EVMResult, hex: ToHex
   if (reason !== undefined && reason !== '') frame.revertReason = reason;
 }
 
-/** The operands of an operation, the first one first. */
+/** Returns the operands of an operation, in order. */
 function operandsOf({ stack }: InterpreterStep): bigint[] {
   return stack.slice(-7).reverse();
 }
@@ -172,7 +176,7 @@ function canPay({ gasLeft, opcode }: InterpreterStep): boolean {
 }
 
 function memoryOf({ memory }: InterpreterStep, offset: bigint, length: bigint): Uint8Array {
-  // The operation will fail, because there is not enough gas for this much memory.
+  // The operation will fail, because there is not enough gas for so much memory.
   if (length > MAX_MEMORY) return new Uint8Array();
   const data = new Uint8Array(Number(length));
   if (length > 0n && offset < BigInt(memory.length)) {
@@ -182,8 +186,8 @@ function memoryOf({ memory }: InterpreterStep, offset: bigint, length: bigint): 
 }
 
 /**
- * The frame of a call or creation that ends before its message starts. Undefined if there is not enough gas for its
- * operands.
+ * Returns the frame of a call or creation that ends before its message starts, or undefined if there is not enough
+ * gas for its operands.
  */
 function begunBy(step: InterpreterStep, hex: ToHex): Frame | undefined {
   if (!canPay(step)) return undefined;
@@ -206,7 +210,7 @@ function begunBy(step: InterpreterStep, hex: ToHex): Frame | undefined {
   };
 }
 
-/** Geth shows the destruction of a contract as a call without gas. */
+/** Returns the destruction of a contract as a call without gas, as geth shows it. */
 function destructionBy(step: InterpreterStep): Frame | undefined {
   const [beneficiary] = operandsOf(step);
   if (beneficiary === undefined || !canPay(step)) return undefined;

@@ -34,14 +34,14 @@ export function numberOf(value: unknown, name: string): bigint {
 
 const NO_ADDRESS = `0x${'0'.repeat(40)}`;
 
-/** A call object, with defaults for the missing fields. */
+/** The call object of a request, with defaults for missing fields. */
 export interface Call {
   readonly from: string;
   readonly to: string | null;
   readonly value: bigint;
   readonly data: Uint8Array;
   readonly gas: bigint;
-  /** The result of GASPRICE. */
+  /** The value that the opcode GASPRICE returns. */
   readonly gasPrice: bigint;
   readonly hasGas: boolean;
   readonly authorizationList: readonly EvmAuthorization[];

@@ -23,14 +23,14 @@ import {
 } from './calls.ts';
 import { quantity } from './views.ts';
 
-/*
- * The methods of anvil and Hardhat that change a chain. The methods that move the clock are also in
- * `sandbox/json-rpc.ts`, because all chains share the clock.
+/**
+ * The methods with which clients of anvil and Hardhat change a chain. Methods that move the clock are also in
+ * `sandbox/json-rpc.ts`, because all chains share one clock.
  */
 
-/** CHOICE: the latest 1,000 snapshots of a chain are kept. */
+/** CHOICE: only the latest 1,000 snapshots of a chain are kept. */
 const MAX_SNAPSHOTS = 1_000;
-/** CHOICE: the maximum number of blocks that a reorganization by a client may replace. */
+/** CHOICE: the maximum number of blocks that a client's reorganization may replace. */
 const MAX_REPLACED = 100_000n;
 const MAX_MINED = 1_000_000n;
 /** The first bytes of the code of a delegated account (EIP-7702). */
@@ -47,16 +47,16 @@ interface Snapshot {
 
 type DevelopmentMethod = (params: readonly unknown[]) => unknown;
 
-/** The development methods of one chain. */
+/** The development methods of one chain, and what other methods need from them. */
 export interface Development {
   readonly methods: Readonly<Record<string, DevelopmentMethod>>;
-  /** Starts to record changes, so that they can be undone. */
+  /** Starts recording changes, so that they can be undone. */
   begin(): void;
   /** Returns the accounts for which clients send transactions without a signature. */
   accounts(): readonly string[];
-  /** Sends the transaction of an impersonated account and returns its hash. */
+  /** Sends the transaction of an impersonated account. Returns its hash. */
   send(transaction: unknown): Promise<string>;
-  /** Mines a block if the chain mines one for each transaction. */
+  /** Mines a block if the chain is set to mine one per transaction. */
   mineSent(): Promise<void>;
 }
 
@@ -95,7 +95,7 @@ export function makeDevelopment(parts: EvmParts): Development {
     return id;
   }
 
-  /** Returns to a snapshot. This snapshot and all later snapshots can then no longer be used. */
+  /** Returns to a snapshot, which deletes that snapshot and all later ones. */
   function revertTo(id: unknown): boolean {
     const key = quantity(numberOf(id, 'snapshot'));
     const snapshot = snapshots.get(key);
@@ -152,7 +152,11 @@ export function makeDevelopment(parts: EvmParts): Development {
     }
   }
 
-  /** CHOICE: the faucet gives the missing amount or takes back the excess, so that the books stay balanced. */
+  /**
+   * Sets an account's balance.
+   *
+   * CHOICE: the faucet gives the missing amount or takes back the excess, so that the books stay balanced.
+   */
   function setBalance(address: string, amount: bigint): void {
     if (!hasNativeAsset(state)) throw new RpcError(SERVER_ERROR, 'the chain has no native asset');
     const { ledger } = state;
@@ -316,7 +320,7 @@ function withPrefix<T>(prefix: string, all: Readonly<Record<string, T>>): Record
 }
 
 /**
- * Makes the transaction of an impersonated account.
+ * Builds the transaction of an impersonated account.
  *
  * CHOICE: its signature contains the sender, so that two accounts never send the same bytes.
  */

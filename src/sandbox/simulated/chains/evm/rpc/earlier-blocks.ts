@@ -7,9 +7,9 @@ import { hashText, numberOf } from './calls.ts';
 import { knownBlock } from './logs.ts';
 import { quantity } from './views.ts';
 
-/** For a chain that continues a real one, calls about the real chain's blocks are answered by its node. */
+/** On a chain that forks a real one, calls about blocks of the real chain are forwarded to its node. */
 
-/** The position of the block in the parameters of methods. */
+/** The index of the block in the parameters of a method. */
 const blockAt: Readonly<Record<string, number>> = {
   eth_getBlockByNumber: 0,
   eth_getBlockReceipts: 0,
@@ -33,7 +33,11 @@ const byHash: ReadonlySet<string> = new Set([
 
 type Answer = { readonly result: unknown } | undefined;
 
-/** The real chain's answer to a call about its own blocks; undefined for a call about later blocks. @throws RpcError */
+/**
+ * Forwards a call about the real chain's own blocks to its node. Returns undefined for a call about later blocks.
+ *
+ * @throws RpcError
+ */
 export async function answerOfUpstream(parts: EvmParts, { method, params }: RpcCall): Promise<Answer> {
   const { upstream } = parts.state;
   if (upstream === undefined) return undefined;
@@ -48,7 +52,7 @@ export async function answerOfUpstream(parts: EvmParts, { method, params }: RpcC
   return { result: await ask(upstream, method, params.with(at, quantity(number))) };
 }
 
-/** The number of a block of the real chain; undefined for a later or unknown block. */
+/** Returns the number of a block of the real chain, or undefined for a later or unknown block. */
 function earlierBlock(parts: EvmParts, { block }: Upstream, given: unknown): number | undefined {
   // Most calls name no block, or the latest block.
   if (given == null || given === 'latest' || given === 'pending') return undefined;
@@ -57,9 +61,10 @@ function earlierBlock(parts: EvmParts, { block }: Upstream, given: unknown): num
 }
 
 /**
- * The real chain's answer to a call about a hash that this chain does not know. @throws RpcError
+ * Returns this chain's own result for a hash, or asks the real chain's node if this chain does not know the hash.
  *
- * @param own the answer of this chain.
+ * @param own the result of this chain.
+ * @throws RpcError
  */
 export async function orUpstream(
   parts: EvmParts,
@@ -68,16 +73,20 @@ export async function orUpstream(
 ): Promise<unknown> {
   const { upstream } = parts.state;
   if (own !== null || upstream === undefined || !byHash.has(method)) return own;
-  // Clients poll for the receipt of a pending transaction.
+  // Clients poll for the receipt of a pending transaction. The node does not know it.
   if (parts.pool.isKnown(hashText(params[0]))) return own;
   const found = await ask(upstream, method, params);
   if (!isRecord(found)) return found;
   const block = found.blockNumber ?? found.number;
-  // The real chain has produced more blocks in the meantime.
+  // The real chain has produced more blocks meanwhile. They are not part of this chain.
   return block != null && numberOf(block, 'block') > BigInt(upstream.block) ? null : found;
 }
 
-/** The logs of the real chain that a filter selects, and the remaining part of the filter. @throws RpcError */
+/**
+ * Returns the logs of the real chain that a filter selects, and the part of the filter that concerns later blocks.
+ *
+ * @throws RpcError
+ */
 export async function logsOfUpstream(
   parts: EvmParts,
   filter: unknown,

@@ -8,10 +8,10 @@ import { SERVER_ERROR } from './calls.ts';
 import { before, type LogView, logsAfter, matches, type Position, readFilter } from './logs.ts';
 import { blockView, logViews, transactionBy } from './views.ts';
 
-/*
- * The filters and subscriptions of one chain. Each reports the changes since its client last polled or was notified.
- * When blocks are replaced, their logs are reported again as removed, and the position of each listener moves back to
- * the last block that stays.
+/**
+ * The filters and subscriptions of one chain. Each reports what has changed since its client last polled or was
+ * notified. If blocks are replaced, their logs are reported again as removed, and every listener continues after the
+ * last block that was kept.
  */
 
 /**
@@ -20,10 +20,10 @@ import { blockView, logViews, transactionBy } from './views.ts';
  */
 const MAX_FILTERS = 10_000;
 const FILTER_MS = 5 * 60_000;
-/** CHOICE: when the clock moves far, a listener receives only the latest 256 blocks. */
+/** CHOICE: if the clock moves far, a listener receives only the latest 256 blocks. */
 const MAX_BLOCKS = 256;
 const MAX_PENDING = 10_000;
-/** The maximum number of replacements of blocks that are stored for listeners that poll late. */
+/** The maximum number of replacements that are stored for listeners that poll late. */
 const MAX_REMOVALS = 256;
 const MAX_REMOVED = 10_000;
 
@@ -32,7 +32,7 @@ type Kind = 'logs' | 'newHeads' | 'newPendingTransactions';
 interface Listener {
   readonly kind: Kind;
   readonly filter: ReturnType<typeof readFilter>;
-  /** Whether whole transactions or blocks are reported, or only their hashes. */
+  /** Whether whole transactions or blocks are reported instead of only their hashes. */
   readonly isFull: boolean;
   position: Position;
   /** The latest block that was reported. */
@@ -49,20 +49,20 @@ interface Filter extends Listener {
   expiresMs: number;
 }
 
-/** Blocks that were replaced, and their logs. */
+/** A block that was replaced, with its logs. */
 interface Removal {
   readonly number: number;
   readonly from: number;
   readonly logs: readonly LogView[];
 }
 
-/** The sources from which the filters and subscriptions of one chain report. */
+/** The filters and subscriptions of one chain. */
 export interface Feed {
   addFilter(kind: Kind, request: unknown): string;
   removeFilter(id: unknown): boolean;
   /** Returns the changes since the last call, or since the filter was created. */
   changesOf(id: unknown): Promise<readonly unknown[]>;
-  /** Returns the filter object of a filter of logs. */
+  /** Returns the filter object that a filter of logs was created with. */
   requestOf(id: unknown): unknown;
   subscribe(connection: RpcConnection | undefined, kind: unknown, request: unknown): string;
   unsubscribe(connection: RpcConnection | undefined, id: unknown): boolean;
@@ -181,7 +181,7 @@ export function makeFeed(parts: EvmParts): Feed {
     return head;
   }
 
-  // The logs of the replaced blocks are still stored at this point.
+  // The logs of the replaced blocks are still stored now.
   forks.watch((from) => {
     removalCount += 1;
     if (filters.size === 0 && subscriptions.isEmpty()) return;
@@ -229,7 +229,9 @@ export function makeFeed(parts: EvmParts): Feed {
   };
 }
 
-/** Returns the logs of the blocks from a number on, newest first, as geth reports removed logs. */
+/**
+ * Returns the logs of all blocks from this number on, newest first, in the order in which geth reports removed logs.
+ */
 function logsFrom(parts: EvmParts, from: number): LogView[] {
   const upTo = Number.MAX_SAFE_INTEGER;
   const receipts = receiptsAfter(parts.state, { ...before(from), upTo, limit: MAX_REMOVED });
@@ -241,7 +243,7 @@ function isAtMost({ blockNumber, transactionIndex }: LogView, { block, index }: 
   return number < block || (number === block && Number(transactionIndex) <= index);
 }
 
-/** The header of a block in the format of subscriptions. */
+/** Returns a block's header in the format of subscriptions. */
 function headOf(parts: EvmParts, number: number): object | null {
   const view = blockView(parts, number, false);
   if (view === null) return null;

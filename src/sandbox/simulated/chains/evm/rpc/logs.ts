@@ -5,25 +5,25 @@ import { type Receipt, receiptsAfter } from '../receipts.ts';
 import { addressOf, hashText, numberOf, SERVER_ERROR } from './calls.ts';
 import { logViews } from './views.ts';
 
-/** CHOICE: a response has at most 10,000 logs, which are searched in at most 20,000 transactions. */
+/** CHOICE: a response has at most 10,000 logs, and at most 20,000 transactions are searched for them. */
 const MAX_LOGS = 10_000;
 const MAX_RECEIPTS = 20_000;
 const RECEIPTS_PER_READ = 200;
-/** CHOICE: a filter names at most 1,000 addresses, and 1,000 topics at each position. */
+/** CHOICE: a filter has at most 1,000 addresses, and 1,000 topics at each position. */
 const MAX_ALTERNATIVES = 1_000;
 const SLICE_MS = 10;
 
 export type LogView = ReturnType<typeof logViews>[number];
 
-/** The criteria of a client for logs. */
+/** The criteria by which a client selects logs. */
 interface LogFilter {
-  /** The contracts. Undefined means any contract. */
+  /** The contracts; undefined for any contract. */
   readonly addresses: ReadonlySet<string> | undefined;
-  /** By position: the topics of which one must match, or undefined for any topic. */
+  /** For each position, the topics of which one must match; undefined for any topic. */
   readonly topics: readonly (ReadonlySet<string> | undefined)[];
 }
 
-/** A position in the transactions of a chain: after the transaction at `index` of the block. */
+/** A position in the transactions of a chain, directly after the transaction at `index` of the block. */
 export interface Position {
   readonly block: number;
   readonly index: number;
@@ -67,7 +67,7 @@ export function matches({ addresses, topics }: LogFilter, log: LogView): boolean
   return topics.every((any, at) => any === undefined || any.has(log.topics[at] ?? ''));
 }
 
-/** Returns logs after a position, at most until the result is long, and the position after them. */
+/** Returns logs after a position, until the result is long enough, and the position after them. */
 export async function logsAfter(
   parts: EvmParts,
   filter: LogFilter,
@@ -120,12 +120,12 @@ export async function logsOf(parts: EvmParts, filter: unknown): Promise<readonly
   return logs;
 }
 
-/** The position before the first transaction of a block. */
+/** Returns the position before the first transaction of a block. */
 export function before(block: number): Position {
   return { block, index: -1 };
 }
 
-/** Returns the number that a block parameter names. Undefined for a block that does not exist. */
+/** Returns the number that a block parameter names, or undefined for a block that does not exist. */
 export function knownBlock({ caip2, blocks, forks }: EvmParts, block: unknown): number | undefined {
   const head = blocks.head().number;
   if (block === undefined || block === null || block === 'latest' || block === 'pending') return head;

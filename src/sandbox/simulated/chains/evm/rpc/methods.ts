@@ -70,7 +70,7 @@ type Method = (chain: Served, params: readonly unknown[], caller: RpcCaller) => 
 
 const MAX_FEE_BLOCKS = 1_024;
 
-/** Runs methods on the latest state of a chain, in the format of the Ethereum JSON-RPC. */
+/** Returns a function that runs the methods of the Ethereum JSON-RPC on the latest state of a chain. */
 export function rpcOf(chain: RpcChain): (call: RpcCall, caller: RpcCaller) => Promise<RpcOutcome> {
   const development = makeDevelopment(chain.parts);
   const served: Served = { ...chain, feed: makeFeed(chain.parts), development };
@@ -97,7 +97,7 @@ export function rpcOf(chain: RpcChain): (call: RpcCall, caller: RpcCaller) => Pr
 }
 
 const methods: Readonly<Record<string, Method>> = {
-  // CHOICE: the test helpers of Hardhat refuse nodes whose version does not begin with this.
+  // CHOICE: Hardhat's test helpers reject nodes whose version does not begin with this name.
   web3_clientVersion: () => 'HardhatNetwork/custos',
   web3_sha3: (_, [data]) => bytesTo0xHex(keccak_256(bytesOf(data))),
   net_version: ({ parts }) => String(parts.state.chainId),
@@ -137,7 +137,7 @@ const methods: Readonly<Record<string, Method>> = {
     const call = callOf(value);
     const { from, to, data, gasPrice, authorizationList, accessList } = call;
     const gas = call.gas < TRANSACTION_GAS_CAP ? call.gas : TRANSACTION_GAS_CAP;
-    // The call runs first, because it returns the data of a revert, which the estimate does not.
+    // Run the call first: it returns the data of a revert, which the estimate does not.
     try {
       await callOnly(parts, { ...call, gas }, { overrides: undefined, caller, place });
     } catch (error) {
@@ -223,10 +223,10 @@ const methods: Readonly<Record<string, Method>> = {
 };
 
 /**
- * The state after a block, and the block in which a call on it runs.
+ * Returns the state after a block, and the block in which a call on that state runs.
  *
- * CHOICE: simulated chains store only the latest state. The state of an earlier block is reconstructed from what later
- * transactions have read.
+ * CHOICE: simulated chains store only the latest state. The state of an earlier block is reconstructed from what
+ * later transactions have read.
  */
 function placeAt(parts: EvmParts, block: unknown): Place {
   const number = knownBlock(parts, block);
@@ -240,7 +240,7 @@ function placeAt(parts: EvmParts, block: unknown): Place {
   return { overlay, block: { number, seconds: parts.blocks.secondsOf(number) } };
 }
 
-/** Ends an execution when its caller disconnects, or when it takes too long. */
+/** Returns a watch that ends an execution if its caller disconnects or if it takes too long. */
 function watchOf({ signal, isLate }: RpcCaller): Watch {
   return {
     check() {

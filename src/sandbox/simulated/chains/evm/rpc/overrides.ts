@@ -3,7 +3,7 @@ import { invalid, isRecord } from '../../rpc-calls.ts';
 import type { Overlay } from '../overlay.ts';
 import { addressOf, bytesOf, numberOf } from './calls.ts';
 
-/** Changes the state for a single call. Source: geth, state overrides of eth_call. */
+/** Changes the state of an overlay for a single call. Source: geth, state overrides of eth_call. */
 export function override({ state }: Overlay, overrides: unknown): void {
   if (!isRecord(overrides)) throw invalid('invalid argument: expected overrides by address');
   for (const [text, changes] of Object.entries(overrides)) {

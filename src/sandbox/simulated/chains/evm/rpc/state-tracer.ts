@@ -7,7 +7,7 @@ import { textOf } from '../state-manager.ts';
 import type { ResultTracer } from './tracers.ts';
 import { quantity } from './views.ts';
 
-/** An account as geth's `prestateTracer` shows it. */
+/** An account in the format of geth's `prestateTracer`. */
 interface Shown {
   balance?: string;
   nonce?: number;
@@ -16,7 +16,7 @@ interface Shown {
   storage?: Record<string, string>;
 }
 
-/** The state of an account that an execution has read, at one moment. */
+/** What an execution has read of an account's state, either before it or after it. */
 interface Account {
   balance: bigint;
   nonce: number;
@@ -30,7 +30,7 @@ interface Options {
 }
 
 /**
- * The accounts that a transaction uses, as they were before it, or only their changes. Works like geth's
+ * Traces the accounts that a transaction uses: their state before it, or only their changes. Works like geth's
  * `prestateTracer`.
  */
 export function stateTracer(config: Readonly<Record<string, unknown>>): ResultTracer {
@@ -39,7 +39,7 @@ export function stateTracer(config: Readonly<Record<string, unknown>>): ResultTr
     throw invalid('cannot use diffMode with includeEmpty');
   }
   const options = { withCode: disableCode !== true, withStorage: disableStorage !== true };
-  // The machine reads the slot even if the operation then fails, for example because it costs too much gas.
+  // The machine reads the slot even if the operation then fails, for example for lack of gas.
   const used = new Set<string>();
   const begun: (string | undefined)[] = [];
   const noteUsed = (): void => {
@@ -88,7 +88,7 @@ function wordKey(address: string, slot: bigint): string {
   return `word ${address} ${slot.toString(16).padStart(64, '0')}`;
 }
 
-/** The accounts of an execution, as they were before it and as they are now. */
+/** Returns the accounts that an execution has read: their state before it, and their current state. */
 function accountsOf(
   overlay: Overlay,
   used: ReadonlySet<string>,
@@ -107,7 +107,7 @@ function accountsOf(
   return accounts;
 }
 
-/** Adds one cell of an overlay to the state of its account. `makeOverlay` defines the names of cells. */
+/** Adds one cell of an overlay to its account's state. `makeOverlay` defines the names of cells. */
 function note(
   account: Account,
   { kind, second, value }: { kind: string; second: string; value: unknown },
@@ -138,7 +138,7 @@ function storageOf(words: Iterable<readonly [string, string]>): Record<string, s
   return Object.fromEntries([...words].map(([slot, word]) => [`0x${slot}`, `0x${word}`]));
 }
 
-/** The fields that have changed; undefined if none have. */
+/** Returns the fields that have changed, or undefined if none have. */
 function changesOf(before: Account, after: Account, { withCode, withStorage }: Options): Shown | undefined {
   const hasNewCode = bytesToHex(before.code) !== bytesToHex(after.code);
   const words = [...after.words].filter(([slot, word]) => before.words.get(slot) !== word);

@@ -16,7 +16,7 @@ const MAX_STEPS = 10_000;
 const MAX_STEP_BYTES = 1_048_576;
 const WORD_BYTES = 32;
 
-/** The gas and the result of the whole call or transaction. */
+/** The result and the gas of the traced call or transaction. */
 interface Traced {
   readonly overlay: Overlay;
   readonly gasLimit: bigint;
@@ -56,14 +56,14 @@ interface StepView {
   storage?: Record<string, string>;
 }
 
-/** The steps of a transaction, with the result of geth's `structLogger`. */
+/** Traces the steps of a transaction, in the format of geth's `structLogger`. */
 function stepTracer(options: Readonly<Record<string, unknown>>): ResultTracer {
   const { enableMemory, disableStack, disableStorage, limit } = options;
   const most = typeof limit === 'number' && limit > 0 ? Math.min(limit, MAX_STEPS) : MAX_STEPS;
   const structLogs: StepView[] = [];
-  /** The slots that were read and written so far, by contract. */
+  /** The slots that were read or written so far, by contract. */
   const storages = new Map<string, Record<string, string>>();
-  /** A read whose result is on the stack of the next step. */
+  /** An SLOAD whose result is on the stack at the next step. */
   let reading: { readonly view: StepView; readonly contract: string; readonly slot: string } | undefined;
   let bytes = 0;
   let returned = '';
@@ -105,11 +105,11 @@ function stepTracer(options: Readonly<Record<string, unknown>>): ResultTracer {
         if (isFull()) return;
         reading = undefined;
         const last = structLogs.at(-1);
-        // A step does not reveal which undefined operation it is.
+        // A step does not show which undefined opcode it is.
         if (last?.op === 'INVALID' && runState !== undefined) last.op = invalidName(runState);
         if (exceptionError !== undefined || runState === undefined) return;
         const { programCounter: pc, code, opCode, gasLeft, gasRefund, stack, env } = runState;
-        // Code that ends without a halting instruction stops there.
+        // Code without a halting instruction at its end stops there.
         if (pc < code.length || code.length === 0 || endings.includes(opCode)) return;
         structLogs.push({
           ...{ pc, op: 'STOP', gas: Number(gasLeft), gasCost: 0, depth: env.depth + 1 },
@@ -124,10 +124,10 @@ function stepTracer(options: Readonly<Record<string, unknown>>): ResultTracer {
   };
 }
 
-/** STOP, RETURN, SELFDESTRUCT. */
+/** The opcodes STOP, RETURN and SELFDESTRUCT. */
 const endings: readonly number[] = [0x00, 0xf3, 0xff];
 
-/** The gas cost of an operation, including the gas that a call passes on. */
+/** Returns the gas cost of an operation, including the gas that a call passes on. */
 function costOf({ opcode: { name, fee, dynamicFee }, gasLeft, stack }: InterpreterStep): bigint {
   const cost = dynamicFee ?? BigInt(fee);
   if (!/^(CALL|CALLCODE|DELEGATECALL|STATICCALL)$/.test(name) || gasLeft < cost) return cost;

@@ -20,10 +20,10 @@ import { blockView, quantity } from './views.ts';
 const MAX_BLOCKS = 256;
 const MAX_CALLS = 1_000;
 const MAX_ROUNDS = 8;
-/** The address in logs of the native asset. Source: ERC-7528. */
+/** The address that logs use for the native asset. Source: ERC-7528. */
 const NATIVE_LOG = '0xeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee';
 
-/** Executes an included transaction again, on the state that it read at that time. */
+/** Executes an included transaction again, on the state that it read when it was included. */
 export async function traceTransaction(
   parts: EvmParts,
   watch: Watch,
@@ -44,7 +44,7 @@ export async function traceTransaction(
   return resultOf({ overlay, gasLimit: entry.plan.gasLimit, gasUsed, isReverted });
 }
 
-/** The state on which a call runs, and its block. */
+/** The state on which a call runs, and the block in which it runs. */
 export interface Place {
   readonly overlay: Overlay;
   readonly block: Block;
@@ -64,8 +64,8 @@ export async function traceCall(
 }
 
 /**
- * Returns the access list of a call, which names the accounts and slots that the call uses, and the gas of the call when
- * it is sent with that list. Source: geth, eth_createAccessList.
+ * Returns the access list of a call, which names the accounts and slots that it uses, and the gas that it uses if it
+ * is sent with that list. Source: geth, eth_createAccessList.
  */
 export async function createAccessList(
   parts: EvmParts,
@@ -130,7 +130,11 @@ export async function execute(
   return runEvm(interpreter, overlay, plan, { gasPrice, block, isIncluded: false });
 }
 
-/** @throws RpcError like geth, for a call that no block could include as a transaction. */
+/**
+ * Requires that a block could include the call as a transaction.
+ *
+ * @throws RpcError like geth.
+ */
 export function requireIncludable({ ledger }: EvmState, call: Call): void {
   const { from: sender, to, value, data, accessList, authorizationList: authorizations } = call;
   const calls = [{ to, value, data: bytesTo0xHex(data) }];
@@ -151,7 +155,7 @@ export function requireIncludable({ ledger }: EvmState, call: Call): void {
   }
 }
 
-/** Executes calls in blocks after the latest one, without storing anything. Source: geth, eth_simulateV1. */
+/** Executes calls in simulated blocks after the latest one, without storing anything. Source: geth, eth_simulateV1. */
 export async function simulateBlocks(
   parts: EvmParts,
   watch: Watch,

@@ -24,9 +24,9 @@ import { addressOf, bytesOf, hashText, numberOf, REVERTED, SERVER_ERROR } from '
 import { override } from './overrides.ts';
 import { logViews, quantity, receiptView } from './views.ts';
 
-// The bundler of ERC-4337 (ERC-7769) and the paymaster (ERC-7677), for entry points 0.7 to 0.9.
+// The methods of a bundler (ERC-4337, ERC-7769) and of a paymaster (ERC-7677), for entry points 0.7 to 0.9.
 
-// Codes of ERC-7769.
+// Error codes of ERC-7769.
 const REJECTED_BY_VALIDATION = -32_500;
 const REJECTED_BY_PAYMASTER = -32_501;
 const INVALID_SIGNATURE = -32_507;
@@ -36,10 +36,13 @@ const REVERTED_IN_EXECUTION = -32_521;
 const VERIFICATION_GAS = 150_000n;
 const PRE_VERIFICATION_GAS = 50_000n;
 const PAYMASTER_GAS = 50_000n;
-/** The factory that clients send for an account that an authorization creates. Source: Eip7702Support.sol. */
+/** The factory that clients give for an account that an authorization creates. Source: Eip7702Support.sol. */
 const DELEGATE_MARKERS = ['0x7702', '0x7702000000000000000000000000000000000000'];
 
-/** On a chain that continues a real one, only the entry point of wallets is that of the sandbox. */
+/**
+ * Returns the entry points of a chain. On a chain that forks a real one, only the entry point that wallets use is the
+ * sandbox's own.
+ */
 export const entryPointsOn = ({ state }: EvmParts): readonly string[] =>
   [...entryPoints.keys()]
     .filter((address) => state.upstream === undefined || address === ENTRY_POINT_ADDRESS)
@@ -115,8 +118,8 @@ async function estimateOfContract(
 }
 
 /**
- * Estimates the gas of the calls together. It is more than they need, because each call is estimated as a separate
- * transaction.
+ * Estimates the gas of several calls. The sum is more than they need together, because each call is estimated as a
+ * separate transaction.
  */
 async function gasOf(
   { state, blocks }: EvmParts,
@@ -130,7 +133,7 @@ async function gasOf(
   for (const { to, value, data } of calls) {
     const call = { from: sender, to, value, data, delegatedTo: SIMPLE_ACCOUNT_ADDRESS };
     const estimate = await dryRun(interpreter, state, { block: blocks.head(), call });
-    // A later call may depend on the effects of an earlier call.
+    // A later call may depend on the effects of an earlier one, so only a single call must succeed.
     if (!estimate.succeeds && calls.length === 1) throw new RpcError(REVERTED, estimate.message);
     sum += estimate.succeeds ? estimate.units : 500_000n;
   }
@@ -167,7 +170,7 @@ export function userOperationReceipt(parts: EvmParts, [hash]: readonly unknown[]
     ...(paymaster === undefined ? {} : { paymaster }),
     receipt: receiptView(parts, receipt),
   };
-  // Data folders of older versions have operations without events.
+  // Data folders of older versions contain operations without events.
   if (found === undefined) {
     return {
       ...of,
@@ -193,7 +196,7 @@ function find(
   return { bundleHash, operation: decodeSponsoredOperation(hexToBytes(operation.slice(2))) };
 }
 
-/** The fields that the paymaster adds to an operation. It sponsors every operation. Source: ERC-7677. */
+/** Returns the fields that the paymaster adds to an operation. It sponsors every operation. Source: ERC-7677. */
 export function paymasterData(parts: EvmParts, [, entryPoint, chainId]: readonly unknown[]): object {
   requireEntryPoint(parts, entryPoint);
   const asked = numberOf(chainId, 'chainId');
@@ -222,7 +225,7 @@ function requireEntryPoint(parts: EvmParts, entryPoint: unknown): string {
 }
 
 /**
- * Reads an operation in the format of clients.
+ * Reads an operation in the format that clients send.
  *
  * @throws RpcError
  */
@@ -273,7 +276,7 @@ function readAuthorization(
   };
 }
 
-/** An operation in the format of clients. */
+/** Writes an operation in the format that clients expect. */
 function viewOf({ user_operation: operation, authorization }: SponsoredOperation): object {
   const fields = Object.entries(operation).map(([name, value]) => [
     name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase()),

@@ -17,7 +17,7 @@ import { hashOf, ZERO_WORD } from '../state.ts';
 /** The maximum number of receipts in one response. */
 const MAX_RECEIPTS = 20_000;
 const NO_ADDRESS = `0x${'0'.repeat(40)}`;
-/** keccak256(rlp([])), the hash of a list without uncles. */
+/** keccak256(rlp([])), the hash of an empty list of uncles. */
 const NO_UNCLES = '0x1dcc4de8dec75d7aab85b567b6ccd41ad312451b948a7413f0a142fd40d49347';
 
 export function quantity(value: bigint | number): string {
@@ -43,7 +43,8 @@ export function logViews({ forks }: Pick<EvmParts, 'forks'>, receipt: Receipt) {
   }));
 }
 
-// Each address and topic sets three of 2048 bits. Source: Ethereum yellow paper, 4.3.1.
+// Computes the bloom filter of logs. Each address and topic sets three of 2048 bits. Source: Ethereum yellow paper,
+// 4.3.1.
 function bloomOf(receipts: readonly Receipt[]): string {
   const bloom = new Uint8Array(256);
   for (const { address, topics } of receipts.flatMap(({ logs }) => logs)) {
@@ -58,7 +59,11 @@ function bloomOf(receipts: readonly Receipt[]): string {
   return bytesTo0xHex(bloom);
 }
 
-/** @param all the receipts of the transaction's block. */
+/**
+ * Returns a receipt in the format of the JSON-RPC.
+ *
+ * @param all the receipts of the transaction's block.
+ */
 export function receiptView(parts: EvmParts, receipt: Receipt, all = inBlock(parts, receipt.block.number)) {
   const { hash, block, index, sender, recipient, contract, gasUsed, gasPrice, isReverted } = receipt;
   const type = envelopeOf(rawOf(parts, hash))?.type;
@@ -118,8 +123,8 @@ function rawOf({ world, caip2 }: EvmParts, hash: string): string | null {
 }
 
 /**
- * Returns the signed transaction. Undefined for a user operation, a deposit, and a transaction type that clients do
- * not know.
+ * Decodes the signed transaction. Returns undefined for a user operation, a deposit, and a transaction type that
+ * clients do not know.
  */
 function envelopeOf(raw: string | null) {
   if (raw === null) return undefined;
@@ -165,7 +170,7 @@ export function transactionBy(parts: EvmParts, hash: string) {
       ...view,
       ...{ ...place, from, input: view.input ?? data ?? '0x', type: rpcTypes[envelope.type] },
       gasPrice: typeof price === 'bigint' ? quantity(price) : price,
-      // Older clients expect zero values to be present.
+      // Older clients expect fields with zero values to be present.
       ...{ to: view.to ?? null, value: view.value ?? '0x0', nonce: view.nonce ?? '0x0' },
     };
   }

@@ -27,14 +27,14 @@ import { type EvmPlan, gasBefore, planAuthorizations, sentinelAmong } from '../p
 import { findReceipt } from '../receipts.ts';
 import { findOperation, isOfContract } from './events.ts';
 
-/** CHOICE: a refill adds 10 units of the native asset. */
+/** CHOICE: the amount with which the paymaster is refilled, 10 units of the native asset. */
 const REFILL = 10n ** 19n;
 /** CHOICE: the gas that the entry point itself uses per operation. */
 const ENTRY_POINT_GAS = 60_000n;
 
 interface Decoded {
   readonly hash: string;
-  /** The hash of the transaction that contains only this operation. */
+  /** The hash of a transaction that contains only this operation. */
   readonly bundleHash: string;
   readonly nonceKey: string;
   readonly sequence: bigint;
@@ -71,7 +71,7 @@ export function simulateBundler(parts: EvmParts): Bundler {
         return atHead(() => statusOfBundle(parts, entry));
       }
       const { plan, bundleHash } = decode(bytes, Number(state.chainId));
-      // CHOICE: with the sentinel for a provider error, the bundler accepts the operation and then loses it.
+      // CHOICE: for a recipient that triggers a provider error, the bundler accepts the operation and then loses it.
       if (plan.sentinel === 'provider_error') return { kind: 'unknown', isExpired: true };
       return atHead(() => {
         const status = pool.status(bundleHash, blocks) ?? { kind: 'unknown', isExpired: false };
@@ -88,7 +88,7 @@ function bundleHashOf({ state }: EvmParts, operation: SponsoredOperation): strin
   return bundleOf(hashSponsoredOperation(operation, state.chainId));
 }
 
-/** The status of an operation in a transaction of its own. */
+/** Returns the status of an operation that has a transaction of its own. */
 function statusOfBundle({ pool, blocks, state }: EvmParts, { hash, plan }: PoolEntry<EvmPlan>): ChainStatus {
   const status = pool.status(hash, blocks) ?? { kind: 'unknown', isExpired: false };
   const receipt = findReceipt(state, hash);
@@ -159,7 +159,7 @@ function decode(bytes: Uint8Array, chainId: number): Decoded {
   };
 }
 
-/** Returns the hash of the transaction that contains only this operation. */
+/** Returns the hash of a transaction that contains only this operation. */
 export function bundleOf(operationHash: string): string {
   return bytesTo0xHex(keccak_256(utf8ToBytes(`bundle of ${operationHash}`)));
 }
@@ -219,7 +219,7 @@ function acceptOperation(
   return { isAccepted: true, hash };
 }
 
-/** Whether the paymaster can pay for this operation and all pending ones. */
+/** Returns whether the paymaster can pay for this operation and all pending ones. */
 function canPaymasterPay({ state, pool }: EvmParts, plan: EvmPlan): boolean {
   const pending = pool.due(Number.MAX_SAFE_INTEGER).map((entry) => entry.plan);
   const sponsored = [...pending.filter(({ feePayer }) => feePayer === PAYMASTER_ADDRESS), plan];
@@ -229,7 +229,7 @@ function canPaymasterPay({ state, pool }: EvmParts, plan: EvmPlan): boolean {
   );
 }
 
-/** Whether the sender is a smart account, or becomes one by an authorization in this operation. */
+/** Returns whether the sender is a smart account, or becomes one by an authorization in this operation. */
 function isOrWillBeAccount({ state }: EvmParts, { sender, authorizations }: EvmPlan): boolean {
   const next = BigInt(state.accounts.nonce(sender, ''));
   return (

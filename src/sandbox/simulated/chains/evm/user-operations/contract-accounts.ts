@@ -20,17 +20,17 @@ import { entryPointOf } from './events.ts';
 import { BUNDLE_GAS, OPERATION_GAS } from './handle-operations.ts';
 import { packOperation } from './packed-operation.ts';
 
-/*
- * Operations of accounts that are contracts: the bundler sends each in a transaction that calls the entry point. The
- * accounts of wallets have no code; `bundler.ts` runs their operations.
+/**
+ * Runs operations of accounts that are contracts: the bundler sends each in a transaction that calls the entry point.
+ * The accounts of wallets have no code; `bundler.ts` runs their operations.
  */
 
 const FAILED_OPS = ['220266b6', '65c8fd4d'];
 const DELEGATE_MARKER = '0x7702000000000000000000000000000000000000';
 const REFILL = 10n ** 19n;
-/** CHOICE: an estimate tries the execution and each validation with this much gas. */
+/** CHOICE: estimates run the execution and each validation with this much gas. */
 const TRIED_GAS = 5_000_000n;
-/** CHOICE: estimates exceed what was used by a quarter and 10,000, because callers keep 1/64 of their gas. */
+/** CHOICE: estimates exceed the gas that was used by a quarter and 10,000, because callers keep 1/64 of their gas. */
 const withMargin = (used: bigint): bigint => (used * 5n) / 4n + 10_000n;
 
 function packed({ user_operation: operation, authorization }: SponsoredOperation): PackedOperation {
@@ -54,7 +54,7 @@ function packed({ user_operation: operation, authorization }: SponsoredOperation
   });
 }
 
-/** The transaction of the bundler that contains only this operation. */
+/** Returns the bundler's transaction, which contains only this operation. */
 function planOf(operation: SponsoredOperation): EvmPlan {
   const { user_operation: fields, authorization } = operation;
   const data = encodeHandleOps(packed(operation), BUNDLER_ADDRESS);
@@ -86,7 +86,7 @@ function planOf(operation: SponsoredOperation): EvmPlan {
   };
 }
 
-/** Adds the transaction of an operation to the pool, after a run that shows that it succeeds. */
+/** Adds an operation's transaction to the pool, if a trial run succeeds. */
 export async function acceptContractOperation(
   parts: EvmParts,
   overlay: () => Overlay,
@@ -118,7 +118,7 @@ export async function acceptContractOperation(
   }
   return parts.atHead(() => {
     const times = { receivedMs: world.clock.now(), dueMs: blocks.dueMs() };
-    // Each transaction has a lane of its own, because one that is dropped must not hold up the others.
+    // Each transaction has a nonce lane of its own, so that one that is dropped does not delay the others.
     const place = {
       lane: `bundle ${bundleHash}`,
       nonce: 0,
@@ -129,7 +129,7 @@ export async function acceptContractOperation(
   });
 }
 
-/** The reason in `FailedOp`, with that of the account. Undefined for other data. */
+/** Returns the reason in `FailedOp`, with the account's own reason. Returns undefined for other data. */
 function failureIn(data: Uint8Array): string | undefined {
   const text = bytesToHex(data);
   if (!FAILED_OPS.includes(text.slice(0, 8))) return undefined;
@@ -147,7 +147,7 @@ interface OperationGas {
   readonly paymasterVerification: bigint;
 }
 
-/** The gas of an operation, whose signature may be a stub; or why it fails. */
+/** Estimates the gas of an operation, whose signature may be a placeholder, or returns why it fails. */
 export async function estimateContractOperation(
   interpreter: Interpreter,
   parts: EvmParts,
@@ -160,7 +160,7 @@ export async function estimateContractOperation(
     user_operation: {
       ...operation.user_operation,
       ...{ call_gas_limit: tried, verification_gas_limit: tried, pre_verification_gas: '0x0' },
-      // Without a price, nobody needs funds.
+      // Without a gas price, no account needs funds.
       ...{ max_fee_per_gas: '0x0', max_priority_fee_per_gas: '0x0' },
       ...(paymaster === undefined
         ? {}

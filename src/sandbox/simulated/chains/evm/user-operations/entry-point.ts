@@ -9,9 +9,10 @@ import type { EvmState } from '../state.ts';
 import { entryPoints } from './events.ts';
 import { type Frame, ProgramRevertError } from './frames.ts';
 
-/*
- * The entry point of ERC-4337 as a native program, because the license of its source (GPL) differs from ours. Its
- * functions, events, errors and the layout of its deposits are those of account-abstraction 0.7 to 0.9.
+/**
+ * The entry point of ERC-4337, as a native program instead of bytecode, because the license of its source (GPL) is
+ * not compatible with ours. Its functions, events, errors and the storage layout of its deposits are those of
+ * account-abstraction 0.7 to 0.9.
  *
  * NOTE: aggregators are not supported.
  */
@@ -36,12 +37,12 @@ function decodeHandleOps(data: Uint8Array) {
   return AbiFunction.decodeData(handleOps, bytesTo0xHex(data));
 }
 
-/** The calldata with which a bundler runs one operation. */
+/** Encodes the calldata with which a bundler runs one operation. */
 export function encodeHandleOps(operation: PackedOperation, beneficiary: string): string {
   return AbiFunction.encodeData(handleOps, [[operation], beneficiary as `0x${string}`]);
 }
 
-/** Where the entry point runs. */
+/** The chain on which the entry point runs. */
 export interface EntryPointContext {
   readonly state: EvmState;
   readonly block: Block;
@@ -67,19 +68,22 @@ const topics = {
 } as const;
 const ERROR_SELECTOR = '08c379a0';
 
-/** A revert of `require(…, message)`. */
+/** Returns the revert that `require(…, message)` causes. */
 export function requirement(message: string): ProgramRevertError {
   const text = bytesToHex(utf8ToBytes(message));
   const padded = text.padEnd(Math.ceil(text.length / 64) * 64, '0');
   return new ProgramRevertError(hexToBytes(ERROR_SELECTOR + wordOf(32) + wordOf(text.length / 2) + padded));
 }
 
-/** The contract that calls factories for the entry point: the first one that its constructor creates. */
+/**
+ * Returns the contract that calls factories for the entry point. It is the first contract that the entry point's
+ * constructor creates.
+ */
 export function senderCreatorOf(entryPoint: string): string {
   return contractAddress(entryPoint, 1).toLowerCase();
 }
 
-/** The nonces of an account are kept apart for each entry point and key. */
+/** Returns the nonce lane of an account's key at an entry point. */
 export function laneOf(entryPoint: string, key: bigint): string {
   const version = entryPoints.get(entryPoint);
   return `${OPERATION_LANE}${version === '0.8' ? '' : `${version} `}${key.toString(16)}`;
@@ -126,7 +130,7 @@ export function setDeposit(
   bytecode.setWord(entryPoint, second, wordOf(word));
 }
 
-/** The arguments of a call that have one word each, with zeros for those that are missing. */
+/** Splits the arguments of a call into words. Missing words are zero. */
 const words = (data: Uint8Array): string[] => {
   const text = bytesToHex(data.subarray(4));
   return [0, 1].map((at) => text.slice(at * 64, at * 64 + 64).padEnd(64, '0'));
@@ -203,9 +207,9 @@ const functions: ReadonlyMap<string, EntryPointFunction> = new Map<string, Entry
   ],
 ]);
 
-/** Runs a call of an entry point. */
+/** Executes a call to an entry point. */
 export async function callEntryPoint(frame: Frame, context: EntryPointContext): Promise<Uint8Array> {
-  // A plain transfer is a deposit of its sender.
+  // A plain transfer is a deposit for its sender.
   if (frame.data.length === 0) return deposit(frame, context.state, frame.caller);
   const run = functions.get(bytesToHex(frame.data.subarray(0, 4)));
   if (run === undefined) throw requirement('the simulated entry point has no such function');
@@ -284,14 +288,18 @@ async function withdrawStake(frame: Frame, { state, block }: EntryPointContext):
   return new Uint8Array();
 }
 
-/** @throws ProgramRevertError with `fault` if the recipient refuses. */
+/**
+ * Sends native assets.
+ *
+ * @throws ProgramRevertError with `fault` if the recipient rejects them.
+ */
 export async function pay(frame: Frame, to: string, value: bigint, fault: string): Promise<void> {
   if (value === 0n) return;
   const { succeeds } = await frame.call({ to, value, gas: 100_000n });
   if (!succeeds) throw requirement(fault);
 }
 
-/** Calls a factory. Returns the account that it has created; address zero when it fails. */
+/** Calls a factory. Returns the account that it has created, or address zero if the call fails. */
 export async function createSender(
   frame: Frame,
   { initCode, gas }: { readonly initCode: Uint8Array; readonly gas: bigint },
@@ -307,7 +315,7 @@ export async function createSender(
 // error SenderAddressResult(address sender)
 const SENDER_ADDRESS_RESULT = '6ca7b806';
 
-/** Reverts with the address of the account that a factory creates. */
+/** Reverts with the address of the account that a factory would create. */
 async function getSenderAddress(frame: Frame): Promise<Uint8Array> {
   const data = decoded(() => AbiParameters.decode(bytesParameter, bytesTo0xHex(frame.data.subarray(4)))[0]);
   const { sender } = await createSender(frame, { initCode: hexToBytes(data.slice(2)), gas: 5_000_000n });

@@ -21,11 +21,11 @@ export const entryPoints: ReadonlyMap<string, '0.7' | '0.8' | '0.9'> = new Map([
   ['0x433709009b8330fda32311df1c2afa402ed8d009', '0.9'],
 ]);
 
-/** The address of the entry point of an operation. */
+/** Returns the address of an operation's entry point. */
 export const entryPointOf = ({ entry_point }: SponsoredOperation): string =>
   entry_point?.toLowerCase() ?? ENTRY_POINT_ADDRESS;
 
-/** Whether the account of an operation is a contract, or will be. */
+/** Returns whether an operation's account is a contract or becomes one. */
 export function isOfContract(
   { state }: { readonly state: EvmState },
   operation: SponsoredOperation,
@@ -56,10 +56,10 @@ const ACCOUNT_DEPLOYED = '0xd51a9c61267aa6196961883ecf5ff2da6619c37dac0fa9212251
 const NO_ADDRESS = `0x${'0'.repeat(40)}`;
 const ERROR_SELECTOR = '08c379a0';
 const REVERTED = 'execution reverted';
-/** The maximum number of bytes of a reason that the entry point reports. */
+/** The maximum size of a reason that the entry point reports, in bytes. */
 const MAX_REASON = 2_048;
 
-/** The fields that all events of an operation begin with. Addresses are lower-case 0x hex. */
+/** The fields with which every event of an operation begins. Addresses are lower-case 0x hex. */
 export interface OperationKey {
   readonly hash: string;
   readonly sender: string;
@@ -92,7 +92,11 @@ export function userOperationEvent(
   };
 }
 
-/** @param reason the data of the revert. */
+/**
+ * Returns the log that reports why an operation reverted.
+ *
+ * @param reason the data of the revert.
+ */
 export function revertReason(
   address: string,
   { hash, sender, nonce }: OperationKey,
@@ -118,7 +122,7 @@ export function accountDeployed(
   };
 }
 
-/** The logs of a transaction that contains only this operation. `logs` are those of its calls. */
+/** Returns the logs of a transaction that contains only this operation. `logs` are the logs of its calls. */
 export function logsOfBundle(
   {
     contract,
@@ -137,14 +141,14 @@ export function logsOfBundle(
   return [beforeExecution(contract), ...logs, ...reasons, userOperationEvent(contract, key, result)];
 }
 
-/** The data of `Error(string)` for the message of a revert. */
+/** Encodes the message of a revert as `Error(string)`. */
 function errorData(message: string): Uint8Array {
   const text = message.startsWith(`${REVERTED}: `) ? message.slice(REVERTED.length + 2) : '';
   if (text === '') return new Uint8Array();
   return hexToBytes(`${ERROR_SELECTOR}${wordOf(32)}${bytesWords(utf8ToBytes(text))}`);
 }
 
-/** An operation in the logs of its transaction. Undefined when the entry point has not reported it. */
+/** Finds an operation in the logs of its transaction. Returns undefined if the entry point has not reported it. */
 export function findOperation(
   logs: readonly EvmLog[],
   hash: string,
@@ -154,7 +158,7 @@ export function findOperation(
   if (found === undefined) return undefined;
   const [, success, gasCost, gasUsed] = found.data.slice(2).match(/.{64}/g) ?? [];
   const before = logs.slice(0, at);
-  // The logs of one operation begin after those of the operation before it.
+  // The logs of an operation begin after those of the previous one.
   const from = before.findLastIndex(({ topics: [topic = ''] }) =>
     [BEFORE_EXECUTION, USER_OPERATION].includes(topic),
   );
@@ -166,7 +170,7 @@ export function findOperation(
   };
 }
 
-/** The reason in the data of `UserOperationRevertReason`, 0x hex. */
+/** Returns the reason in the data of `UserOperationRevertReason`, 0x hex. */
 function reasonIn(data: string): string {
   const words = data.slice(2 + 2 * 64);
   const digits = 2 * Number(numberIn(words.slice(0, 64)));
@@ -177,7 +181,7 @@ function topicOf(address: string): string {
   return `0x${addressWord(address)}`;
 }
 
-/** The ABI encoding of bytes, after their offset. */
+/** Returns the ABI encoding of bytes, without their offset. */
 function bytesWords(bytes: Uint8Array): string {
   const digits = bytesToHex(bytes);
   return wordOf(bytes.length) + digits.padEnd(Math.ceil(digits.length / 64) * 64, '0');

@@ -3,12 +3,12 @@ import { createAddressFromString } from '@ethereumjs/util';
 import { bytesTo0xHex, hexToBytes } from '../../../../../engine/crypto/encoding.ts';
 import type { EvmLog } from '../receipts.ts';
 
-// Calls that a native program makes while it runs.
+// Lets a native program make calls while it runs.
 
 const { errorMessages: errors } = EVMError;
 const MAX_DEPTH = 1_024;
 
-/** Thrown by a native program to revert, with its data. */
+/** Thrown by a native program to revert with this data. */
 export class ProgramRevertError extends Error {
   readonly data: Uint8Array;
 
@@ -20,7 +20,7 @@ export class ProgramRevertError extends Error {
 
 /** Thrown when a native program needs more gas than it has. */
 class OutOfGasError extends Error {}
-/** Thrown when a native program would change the state in a static call. */
+/** Thrown when a native program tries to change the state in a static call. */
 class StaticCallError extends Error {}
 
 interface Call {
@@ -37,7 +37,7 @@ interface Called {
   readonly gasUsed: bigint;
 }
 
-/** The run of a native program. Addresses are lower-case 0x hex. */
+/** What a native program can use while it runs. Addresses are lower-case 0x hex. */
 export interface Frame {
   readonly address: string;
   readonly caller: string;
@@ -47,16 +47,16 @@ export interface Frame {
   /** Throws in a static call. */
   requireWritable(): void;
   log(log: EvmLog): void;
-  /** Calls a contract. A failing call changes nothing but the gas. */
+  /** Calls a contract. A failing call uses gas, but changes nothing else. */
   call(call: Call): Promise<Called>;
-  /** Undoes what `work` has changed when it returns false. */
+  /** Undoes the changes that `work` has made if it returns false. */
   attempt(work: () => Promise<boolean>): Promise<void>;
 }
 
 /**
  * Runs a native program.
  *
- * @param attempt runs work, and undoes its changes to the state when it returns false.
+ * @param attempt runs work, and undoes its changes to the state if it returns false.
  */
 export async function runProgram(
   evm: EVM,

@@ -27,12 +27,12 @@ import {
 import { type Frame, ProgramRevertError } from './frames.ts';
 import { hashOfPacked, isDelegateMarker, type Limits, limitsOf, uint128s } from './packed-operation.ts';
 
-/* The operations of `handleOps`. Source: account-abstraction 0.7 and 0.8, EntryPoint.sol. */
+/** Executes the operations of `handleOps`. Source: account-abstraction 0.7 and 0.8, EntryPoint.sol. */
 
-/** CHOICE: the gas that the entry point itself uses for one bundle, and for each of its operations. */
+/** CHOICE: the gas that the entry point itself uses per bundle, and per operation. */
 export const BUNDLE_GAS = 5_000n;
 export const OPERATION_GAS = 40_000n;
-/** The unused gas of an operation without a penalty, since 0.8. */
+/** The unused gas for which an operation pays no penalty, since 0.8. */
 const FREE_UNUSED_GAS = 40_000n;
 const MAX_GAS = 2n ** 120n - 1n;
 // executeUserOp(PackedUserOperation,bytes32)
@@ -60,9 +60,9 @@ const postOp = AbiFunction.from(
 );
 const contextAndData = AbiParameters.from('bytes context, uint256 validationData');
 
-/** Learns what an operation needs. Its signature is not judged. */
+/** Observes an operation to estimate its gas. Its signature is not verified then. */
 export interface OperationEstimate {
-  /** Called with the gas of the creation and the validation of an account. */
+  /** Called with the gas for creating and validating the account, and for validating the paymaster. */
   verified(gas: { readonly ofAccount: bigint; readonly ofPaymaster: bigint }): void;
   executed(result: { readonly gas: bigint; readonly succeeds: boolean; readonly returned: Uint8Array }): void;
 }
@@ -80,7 +80,7 @@ interface Validated {
   readonly limits: Limits;
   readonly prefund: bigint;
   readonly verificationGas: bigint;
-  /** What the paymaster wants to receive after the operation. */
+  /** The data that the paymaster wants to receive after the operation. */
   readonly context: Uint8Array;
 }
 
@@ -166,7 +166,7 @@ async function validate(
   };
 }
 
-/** Creates the account if the operation names a factory. Returns the gas of that. */
+/** Creates the account if the operation names a factory. Returns the gas that this used. */
 async function prepareSender(
   frame: Frame,
   { state }: Context,
@@ -202,13 +202,13 @@ async function prepareSender(
   return gasUsed;
 }
 
-/** Takes the highest cost of an operation from a deposit. */
+/** Deducts the maximum cost of an operation from a deposit. */
 function charge(
   { address }: Frame,
   state: EvmState,
   { account, prefund, fault }: { account: string; prefund: bigint; fault: ProgramRevertError },
 ): void {
-  // The paymaster of the sandbox has no deposit: it pays from its balance.
+  // The sandbox's own paymaster has no deposit. It pays from its balance.
   if (account === PAYMASTER_ADDRESS) {
     if (state.ledger.balance(account, NATIVE) < prefund) throw fault;
     state.ledger.debit({ owner: account, asset: NATIVE, amount: prefund, shortfall: 'prefund' });
@@ -253,7 +253,7 @@ function requireValid(
   const data = numberIn(bytesToHex(word));
   const until = BigInt.asUintN(48, data >> 160n);
   const now = BigInt(block.seconds);
-  // In an estimate, the signature is that of a stub.
+  // In an estimate, the signature is a placeholder.
   if (BigInt.asUintN(160, data) !== 0n && estimate === undefined) throw fault(reasons.signature);
   if ((until !== 0n && now > until) || now <= data >> 208n) {
     if (data >> 160n !== 0n) throw fault(reasons.time);
@@ -286,7 +286,7 @@ async function validatePaymaster(
     prefund,
     fault: failed(index, 'AA31 paymaster deposit too low'),
   });
-  // SIMULATED: the paymaster of the sandbox sponsors every operation.
+  // SIMULATED: the sandbox's own paymaster sponsors every operation.
   if (paymaster === PAYMASTER_ADDRESS) return { gasUsed: 0n, context: new Uint8Array() };
   const data = AbiFunction.encodeData(validatePaymasterUserOp, [operation, hash as `0x${string}`, prefund]);
   const gas = limits.paymasterVerification;
@@ -360,14 +360,14 @@ async function execute(
   return gasCost;
 }
 
-/** What the account is called with. */
+/** Returns the data with which the account is called. */
 function callDataOf(operation: PackedOperation, hash: string): Uint8Array {
   const { callData } = operation;
   if (!callData.startsWith(`0x${EXECUTE_USER_OP}`)) return hexToBytes(callData.slice(2));
   return hexToBytes(AbiFunction.encodeData(executeUserOp, [operation, hash as `0x${string}`]).slice(2));
 }
 
-// 10 % of the unused gas of the execution; since 0.8, only above 40,000
+// The penalty is 10 % of the unused gas of the execution; since 0.8, only if more than 40,000 is unused.
 function penaltyOf({ address }: Frame, { call, paymasterPostOp }: Validated['limits'], used: bigint): bigint {
   const unused = call + paymasterPostOp - used;
   const free = entryPoints.get(address) === '0.7' ? 0n : FREE_UNUSED_GAS;

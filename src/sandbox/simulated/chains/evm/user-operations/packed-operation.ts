@@ -4,11 +4,11 @@ import { wordOf } from '../contracts/storage-layout.ts';
 import type { EvmState } from '../state.ts';
 import { type PackedOperation, requirement } from './entry-point.ts';
 
-// The format in which the entry point and the accounts receive operations.
+// Converts operations to the format in which the entry point and accounts receive them.
 
 const DELEGATE_MARKER = '7702';
 
-/** The two numbers in a word, the high one first. */
+/** Splits a word into two numbers, the high half first. */
 export const uint128s = (word: string): readonly [bigint, bigint] => {
   const value = BigInt(word);
   return [value >> 128n, BigInt.asUintN(128, value)];
@@ -29,7 +29,7 @@ export function limitsOf(operation: PackedOperation) {
   };
 }
 
-/** The hash of a packed operation, under the rules of an entry point. */
+/** Returns the hash of a packed operation under the rules of an entry point. */
 export function hashOfPacked(state: EvmState, contract: string, operation: PackedOperation): string {
   const { sender, nonce, initCode, callData, preVerificationGas, paymasterAndData } = operation;
   const { verification, call, priorityFee, maxFee, ...limits } = limitsOf(operation);
@@ -54,7 +54,10 @@ export function hashOfPacked(state: EvmState, contract: string, operation: Packe
   return bytesTo0xHex(hash);
 }
 
-/** The factory of an operation. For an account that is delegated, the entry point hashes its delegate instead. */
+/**
+ * Returns the factory of an operation. For a delegated account, returns the delegate, which the entry point hashes
+ * instead.
+ */
 function factoryOf(state: EvmState, { sender, initCode }: PackedOperation): string | undefined {
   if (initCode === '0x') return undefined;
   if (!isDelegateMarker(initCode)) return initCode.slice(0, 42);
@@ -63,12 +66,12 @@ function factoryOf(state: EvmState, { sender, initCode }: PackedOperation): stri
   return delegate;
 }
 
-/** Whether the account is delegated instead of created (EIP-7702). */
+/** Returns whether the account is delegated instead of created by a factory (EIP-7702). */
 export function isDelegateMarker(initCode: string): boolean {
   return initCode.slice(2, 42).padEnd(40, '0') === DELEGATE_MARKER.padEnd(40, '0');
 }
 
-/** Packs an operation, whose limits are in wei and units of gas. */
+/** Packs an operation. Its limits are in units of gas and its fees in wei. */
 export function packOperation(fields: {
   readonly sender: string;
   readonly nonce: bigint;

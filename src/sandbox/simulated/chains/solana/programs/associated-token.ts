@@ -10,10 +10,10 @@ const GET_ACCOUNT_DATA_SIZE = 21;
 const INITIALIZE_IMMUTABLE_OWNER = 22;
 const INITIALIZE_ACCOUNT_3 = 18;
 const IMMUTABLE_OWNER_EXTENSION = 7;
-// AssociatedTokenAccountError
+// The error code of AssociatedTokenAccountError.
 const INVALID_OWNER = 0;
 
-/** The associated token program: Create (no data or 0) and CreateIdempotent (1). Source: processor.rs. */
+/** Runs the associated token program: Create (no data or 0) and CreateIdempotent (1). Source: processor.rs. */
 export function runAssociatedToken(call: Invocation): void {
   const [kind = 0] = call.data;
   if (kind > 1) throw new InstructionFailureError('InvalidInstructionData');
@@ -52,7 +52,7 @@ export function runAssociatedToken(call: Invocation): void {
 }
 
 /**
- * Creates an account at a derived address. An account that already has lamports is topped up, allocated and assigned
+ * Creates an account at a derived address. If it already has lamports, it is topped up, allocated and assigned
  * instead.
  */
 function createDerived(

@@ -16,19 +16,19 @@ import type { Invocation } from '../runtime.ts';
 
 // The system program, without durable nonces. Source: agave, system_processor.rs and system_instruction.rs.
 
-// SystemError
+// Error codes of SystemError.
 const ACCOUNT_IN_USE = 0;
 const NEGATIVE_LAMPORTS = 1;
 const INVALID_LENGTH = 3;
 const SEED_MISMATCH = 5;
 
-/** PubkeyError::MaxSeedLengthExceeded */
+/** The error code of PubkeyError::MaxSeedLengthExceeded. */
 const SEED_TOO_LONG = 0;
 
 const MAX_BYTES = 10n * 1024n * 1024n;
 const MAX_SEED_BYTES = 32;
 
-/** The account to create, whose address may be derived from a base and a seed. */
+/** The account to create. Its address may be derived from a base and a seed. */
 interface Target {
   readonly address: string;
   /** The address that must sign for the account. */
@@ -80,7 +80,7 @@ export function runSystem(call: Invocation): void {
       const [lamports, seed, owner] = [reader.u64(), readSeed(reader), key()];
       return () => transferWithSeed(call, { lamports, seed, owner });
     }
-    // CHOICE: an instruction of a supported program that is not simulated fails instead of being ignored.
+    // CHOICE: an instruction that is not simulated fails. It is not ignored.
     call.log(`Program log: instruction ${kind} needs the package litesvm`);
     return undefined;
   });

@@ -11,7 +11,7 @@ import {
 import { custom, InstructionFailureError } from '../failures.ts';
 import type { Invocation } from '../runtime.ts';
 
-// The accounts of the token program, and its errors. Source: spl-token, error.rs.
+// Reads and writes the accounts of the token program, and describes its errors. Source: spl-token, error.rs.
 
 export const NOT_RENT_EXEMPT = 0;
 export const INSUFFICIENT_FUNDS = 1;
@@ -60,7 +60,7 @@ export function failed(call: Invocation, code: number): InstructionFailureError 
   return custom(code);
 }
 
-/** Returns an initialized token account. The owning program is checked when the account is changed. */
+/** Returns an initialized token account. Which program owns it is checked when it is changed. */
 export function tokenAccount(call: Invocation, address: string): TokenAccountData {
   const account = call.account(address);
   if (!isTokenAccountSize(account.data, call.program))

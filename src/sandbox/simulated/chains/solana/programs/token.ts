@@ -48,13 +48,13 @@ import {
   writeMint,
 } from './token-state.ts';
 
-/*
- * The token program, and Token-2022 without extensions except the immutable owner of associated accounts. Multisigs
+/**
+ * The token program, and Token-2022 with only one extension, the immutable owner of associated accounts. Multisigs
  * and batches need the package `litesvm`.
  */
 
 const U64_MAX = 2n ** 64n - 1n;
-/** The authorities of mints are 0 and 1, those of token accounts 2 and 3. */
+/** Authority types 0 and 1 are those of mints, 2 and 3 those of token accounts. */
 const MAX_AUTHORITY_TYPE = 3;
 const INCINERATOR = '1nc1nerator11111111111111111111111111111111';
 /**
@@ -66,7 +66,7 @@ export function accountSize(program: string): number {
   return program === TOKEN_2022_PROGRAM ? TOKEN_ACCOUNT_BYTES + IMMUTABLE_OWNER.length : TOKEN_ACCOUNT_BYTES;
 }
 
-// The position of the rent sysvar, which older instructions need.
+// The index of the rent sysvar among the accounts. Older instructions need it.
 const RENT_OF_MINT = 1;
 const RENT_OF_ACCOUNT = 3;
 const RENT_OF_ACCOUNT_2 = 2;
@@ -115,7 +115,7 @@ const handlers: Readonly<Record<number, Handler>> = {
 export function runToken(call: Invocation): void {
   const [kind] = call.data;
   const handler = kind === undefined ? undefined : handlers[kind];
-  // CHOICE: an unsupported instruction of a supported program fails instead of being ignored.
+  // CHOICE: an unsupported instruction fails. It is not ignored.
   if (handler === undefined) throw failed(call, INVALID_INSTRUCTION);
   const reader = createByteReader(call.data.subarray(1));
   try {
@@ -207,7 +207,7 @@ function transfer(call: Invocation, amount: bigint, decimals: number | undefined
   if (source.nativeReserve !== null && amount > 0n) moveLamports(call, from, to, amount);
 }
 
-/** Checks the authority of the spender, and lowers the allowance of a delegate. */
+/** Checks the spender's authority, and decreases the allowance of a delegate. */
 function spend(
   call: Invocation,
   source: TokenAccountData,

@@ -30,7 +30,7 @@ import {
   withIntegers,
 } from './params.ts';
 
-// Accounts in the format of the Solana JSON-RPC.
+// Formats accounts for the Solana JSON-RPC.
 
 const encodings = ['binary', 'base58', 'base64', 'base64+zstd', 'jsonParsed'] as const;
 const RENT_EPOCH = 2n ** 64n - 1n;
@@ -39,12 +39,12 @@ const MAX_FILTERS = 4;
 const MAX_COMPARED_BYTES = 128;
 const SLOTS_PER_EPOCH = 432_000;
 
-/** CHOICE: a response has at most 5,000 accounts and 10 MB of their data. */
+/** CHOICE: a response has at most 5,000 accounts, and 10 MB of their data. */
 const MAX_ACCOUNTS = 5_000;
 export const MAX_BYTES = 10_000_000;
 const ACCOUNTS_PER_READ = 100;
 
-/** Returns an account, or the account of a program that every chain has. Undefined if there is none. */
+/** Returns an account, or the account of a program that every chain has, or undefined if there is none. */
 export function accountAt(parts: SolanaParts, address: string): SolanaAccount | undefined {
   const found = parts.state.account(address);
   if (found.lamports > 0n) return found;
@@ -101,7 +101,7 @@ export function accountView(parts: SolanaParts, account: SolanaAccount, shape: S
   return notifiedView(parts, account, shape);
 }
 
-/** Returns an account for a notification, which has a text instead of data that is too long for base58. */
+/** Formats an account for a notification. Data that is too long for base58 is replaced by a message. */
 export function notifiedView(parts: SolanaParts, account: SolanaAccount, shape: Shape) {
   const { lamports, owner, executable, data } = account;
   const shown = dataView(parts, account, shape);
@@ -132,7 +132,7 @@ function requireEncodable(account: SolanaAccount, { encoding, slice }: Shape): v
   throw new RpcError(INVALID_REQUEST, message);
 }
 
-/** Returns undefined for data that nodes do not parse. */
+/** Parses an account's data. Returns undefined for data that nodes do not parse either. */
 function parsedView({ state }: SolanaParts, account: SolanaAccount): object | undefined {
   const { owner, data } = account;
   const view = (program: string, type: string, info: object): object => ({
@@ -234,7 +234,7 @@ export async function programAccounts(
   let after = '';
   const turn = makeTurns();
   for (;;) {
-    // Filters may exclude almost all accounts, so the number of results does not bound the scan.
+    // Filters may exclude almost all accounts, so a limit on results would not limit the scan.
     if (caller.signal.aborted || caller.isLate()) {
       throw new RpcError(SCAN_ERROR, 'accounts scan aborted: the time of the call is over');
     }

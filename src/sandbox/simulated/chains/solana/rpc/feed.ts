@@ -20,36 +20,36 @@ import {
   withIntegers,
 } from './params.ts';
 
-/*
- * The subscriptions of one chain. A push reads the new transactions and the accounts that they name once, for all
- * subscriptions together. The number of subscriptions therefore does not change how often the store is read, except for
+/**
+ * The subscriptions of one chain. Each push reads new transactions and the accounts that they name once, for all
+ * subscriptions together. So the number of subscriptions does not change how often the store is read, except for
  * accounts that have changed and for signatures that no block has included yet.
  */
 
-/** CHOICE: when the clock moves far, a subscriber receives only the latest 256 slots. */
+/** CHOICE: if the clock moves far, a subscriber receives only the latest 256 slots. */
 const MAX_SLOTS = 256;
-/** The maximum number of transactions that one push reads at a commitment level. */
+/** The maximum number of transactions that one push reads per commitment level. */
 const MAX_RECEIPTS = 200;
-/** The object that a subscription observes. */
+/** What a subscription observes. */
 interface Subject {
-  /** The JSON-RPC method of its notifications. */
+  /** The name of the JSON-RPC method of its notifications. */
   readonly method: string;
-  /** The level at which it waits for transactions. Undefined when it does not look at them. */
+  /** The commitment level of the transactions that it observes. Undefined if it observes none. */
   readonly level?: Level;
   /** Calls `tell` for each change. Returns whether the subscription has ended. */
   check(news: News, tell: (value: unknown, slot: number) => void): boolean;
-  /** Starts again, after the whole content was replaced. */
+  /** Starts again after the whole content of the store was replaced. */
   restart(): void;
 }
 
-/** The state of the chain at a push. */
+/** What a push has read about the chain. */
 interface News {
   readonly head: number;
   /** Changes when a transaction is received or included. */
   readonly transactions: string;
-  /** Returns the transactions that the level has reached since the last push. */
+  /** Returns the transactions that have reached this level since the last push. */
   reached(level: Level): Reached;
-  /** Returns an account, which is read once for all subscriptions. */
+  /** Returns an account. It is read once for all subscriptions. */
   account(address: string): Fingerprinted;
 }
 
@@ -61,13 +61,13 @@ const levelOf = (level: Commitment): Level => (level === 'finalized' ? level : '
 interface Reached {
   /** In order, each with the accounts that it names. */
   readonly transactions: readonly { readonly receipt: Receipt; readonly accounts: ReadonlySet<string> }[];
-  /** For each account that they name, the position of the last of them. */
+  /** For each of these accounts, the position of the last transaction that names it. */
   readonly positions: ReadonlyMap<string, Position>;
 }
 
 interface Fingerprinted {
   readonly account: SolanaAccount;
-  /** Changes with the account. */
+  /** Changes whenever the account changes. */
   readonly fingerprint: string;
 }
 
@@ -79,7 +79,11 @@ export interface Feed {
 
 const START: Position = { block: -1, index: -1 };
 
-/** @param inclusionOf returns the slot that includes a transaction, and its result. */
+/**
+ * Creates the subscriptions of a chain.
+ *
+ * @param inclusionOf returns the slot that includes a transaction, and the transaction's result.
+ */
 export function makeFeed(
   parts: SolanaParts,
   inclusionOf: (
@@ -89,7 +93,7 @@ export function makeFeed(
   const { world, caip2, state, pool, blocks } = parts;
   const place = { store: world.store, caip2 };
   const subscriptions = makeSubscriptions<number, Subject>(push, { caip2, log: world.log });
-  /** The last transactions that were read for the subscriptions. */
+  /** The position of the last transaction that was read for the subscriptions, by level. */
   const cursors: Record<Level, Position> = { confirmed: START, finalized: START };
   let content = world.store.content();
   let lastId = 0;
@@ -109,7 +113,7 @@ export function makeFeed(
 
   const latestAt = (level: Level): Position => latestReceipt(place, slotAt(parts, level)) ?? START;
 
-  /** Reads the next transactions up to the newest slot at a level. */
+  /** Reads the next transactions up to the newest slot of a level. */
   function reach(level: Level): Reached {
     const page = { ...cursors[level], upTo: slotAt(parts, level), limit: MAX_RECEIPTS };
     const transactions = receiptsAfter(place, page).map((receipt) => {
@@ -122,7 +126,7 @@ export function makeFeed(
       cursors[level] = positionOf(receipt);
       for (const address of accounts) positions.set(address, cursors[level]);
     }
-    // The next push reads the rest, even if nothing changes until then.
+    // The next push reads the rest, even if nothing changes before it.
     if (transactions.length === MAX_RECEIPTS) seen = '';
     return { transactions, positions };
   }
@@ -168,11 +172,11 @@ export function makeFeed(
   function subscribe(connection: RpcConnection, subject: Subject): number {
     const { level } = subject;
     const isFirst = level !== undefined && !subscriptions.contents().some((each) => each.level === level);
-    // Nobody has read the transactions that this level has reached since its last subscription ended.
+    // While this level had no subscriptions, its new transactions were not read. Skip them.
     if (isFirst) cursors[level] = latestAt(level);
     lastId += 1;
     subscriptions.add(connection, lastId, subject);
-    // A subscription may have a notification immediately.
+    // There may already be something to report to the new subscription.
     seen = '';
     return lastId;
   }
@@ -206,7 +210,7 @@ export function makeFeed(
     return {
       method: 'signatureNotification',
       check({ head, transactions }, tell) {
-        // A transaction that no block included is searched for again only after other transactions arrived.
+        // A transaction that no block has included is looked up again only after other transactions have arrived.
         if (slot === undefined && checked === transactions) return false;
         checked = transactions;
         if (slot !== undefined && slot > slotAt(parts, level)) return false;
@@ -229,7 +233,7 @@ export function makeFeed(
 
   function accountSubject(address: string, level: Level, shape: ReturnType<typeof shapeOf>): Subject {
     let position = latestAt(level);
-    /** Undefined when a transaction that has not reached the level may have changed the account. */
+    /** Returns undefined if a transaction that has not reached the level may have changed the account. */
     const current = (): string | undefined =>
       isAfter(latestAt('confirmed'), position) ? undefined : fingerprinted(address).fingerprint;
     let last = current();
@@ -303,7 +307,7 @@ function isAfter(one: Position, other: Position): boolean {
 
 const positionOf = ({ block, index }: Receipt): Position => ({ block: block.number, index });
 
-/** Returns the address that a filter of logs names. Undefined for all transactions. */
+/** Returns the address that a filter of logs names, or undefined if it selects all transactions. */
 function mentionedIn(filter: unknown): string | undefined {
   if (filter === 'all' || filter === 'allWithVotes') return undefined;
   if (!isRecord(filter)) throw invalid('Invalid params: expected `all`, `allWithVotes` or `mentions`.');

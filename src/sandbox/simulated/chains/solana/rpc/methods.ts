@@ -57,7 +57,7 @@ const SLOTS_PER_EPOCH = 432_000;
 const FEE_SLOTS = 150;
 const MAX_ACCOUNT_BYTES = 10 * 1_048_576;
 
-/** Runs methods on the latest state of a chain, in the format of the Solana JSON-RPC. */
+/** Returns a function that runs the methods of the Solana JSON-RPC on the latest state of a chain. */
 export function rpcOf(parts: SolanaParts): (call: RpcCall, caller: RpcCaller) => Promise<RpcOutcome> {
   const feed = makeFeed(parts, (hash) => inclusionOf(parts, hash));
   return async ({ method, params }, caller) => {
@@ -80,10 +80,10 @@ export function rpcOf(parts: SolanaParts): (call: RpcCall, caller: RpcCaller) =>
   };
 }
 
-/** The methods with long responses, which convert their integers in turns. */
+/** Methods with long responses. Their integers are converted in several turns of the event loop. */
 const converted: ReadonlySet<string> = new Set(['getBlock', 'getProgramAccounts', 'getTokenAccountsByOwner']);
 
-/** Wraps a method whose response has a context. It takes the number of parameters before the options. */
+/** Wraps a method whose response has a context. `count` is the number of parameters before the options. */
 function withContext(
   count: number,
   read: (parts: SolanaParts, params: readonly unknown[], options: Options) => unknown,
@@ -95,7 +95,7 @@ function withContext(
   };
 }
 
-/** Checks the options of methods whose response has no context. */
+/** Reads and checks the options of a method whose response has no context. */
 function checked(parts: SolanaParts, value: unknown): Options {
   const options = optionsOf(value);
   requireSlot(slotAt(parts, commitmentOf(options)), options);
@@ -211,10 +211,10 @@ const methods: Readonly<Record<string, Method>> = {
   simulateTransaction,
 };
 
-/** CHOICE: the node has no identity key. */
+/** CHOICE: the node has no identity key, so clients get this placeholder. */
 const IDENTITY = '11111111111111111111111111111111';
 
-// According to CAIP-30, the reference of a chain is the first 32 characters of its genesis hash.
+// The reference of a chain is the first 32 characters of its genesis hash (CAIP-30).
 const genesisHashes: Readonly<Record<string, string>> = {
   '5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp': '5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d',
   EtWTRABZaYq6iMfeYKouRu166VU2xqa1: 'EtWTRABZaYq6iMfeYKouRu166VU2xqa1wcaWoxPkrZBG',
@@ -226,7 +226,7 @@ function genesisHashOf(caip2: string): string {
   return genesisHashes[reference] ?? reference.padEnd(44, '1');
 }
 
-/** The number of transactions that the chain has received. */
+/** Returns the number of transactions that the chain has received. */
 function transactionCount({ world: { store }, caip2 }: SolanaParts): number {
   const row = store.first<{ id: number }>(
     'select id from transactions where caip2 = ? order by id desc limit 1',
@@ -244,7 +244,7 @@ function slots(first: number, last: number): number[] {
   return Array.from({ length: Math.max(0, last - first + 1) }, (_, at) => first + at);
 }
 
-/** Returns accounts with their data. A response contains a limited number of bytes of data. */
+/** Formats accounts with their data. Limits the number of bytes of data in a response. */
 async function shownAccounts(
   parts: SolanaParts,
   addresses: readonly unknown[],
@@ -271,14 +271,14 @@ function shownAccount(parts: SolanaParts, address: unknown, options: Options) {
   return account === undefined ? null : accountView(parts, account, shape);
 }
 
-/** Returns the slot that includes a transaction, and its result. Undefined when no block includes it. */
+/** Returns the slot that includes a transaction, and its result. Returns undefined if no block includes it. */
 function inclusionOf(
   { world: { store }, caip2, pool, blocks }: SolanaParts,
   hash: string,
 ): { readonly slot: number; readonly error: TransactionError | null } | undefined {
   const receipt = findReceipt({ store, caip2 }, hash);
   if (receipt !== undefined) return { slot: receipt.block.number, error: receipt.error };
-  // In a block that a reorganization will abandon, the transaction has no receipt.
+  // A transaction in a block that a reorganization will abandon has no receipt.
   const status = pool.status(hash, blocks);
   if (status?.kind !== 'included' && status?.kind !== 'reverted') return undefined;
   const error = status.kind === 'included' ? null : { InstructionError: [0, { Custom: 0 }] as const };
@@ -306,7 +306,7 @@ async function signaturesFor(parts: SolanaParts, address: string, options: Optio
   requireSlot(newest, options);
   const limit = options.limit == null ? MAX_LISTED : integerOf(options.limit, 'limit');
   if (limit === 0 || limit > MAX_LISTED) throw invalid(`Invalid limit; max ${MAX_LISTED}`);
-  /** Null for a signature that is unknown at the commitment level. */
+  /** Returns null for a signature that is unknown at the commitment level. */
   const positionOf = (hash: unknown) => {
     if (hash === undefined || hash === null) return undefined;
     const receipt = findReceipt(place, signatureOf(hash));
@@ -314,7 +314,7 @@ async function signaturesFor(parts: SolanaParts, address: string, options: Optio
     return { block: receipt.block.number, index: receipt.index };
   };
   const [before, until] = [positionOf(options.before), positionOf(options.until)];
-  // Source: agave, blockstore.rs, get_confirmed_signatures_for_address2. An unknown `until` is ignored.
+  // An unknown `until` is ignored. Source: agave, blockstore.rs, get_confirmed_signatures_for_address2.
   if (before === null) return [];
   const hashes = mentionsBefore(place, address, {
     before: before ?? { block: newest + 1, index: -1 },
@@ -337,7 +337,7 @@ async function signaturesFor(parts: SolanaParts, address: string, options: Optio
   return found;
 }
 
-/** The memos of a transaction in the format `[length] text`. */
+/** Returns the memos of a transaction in the format `[length] text`. */
 function memoOf(logs: readonly string[]): string | null {
   const memos = logs.flatMap((line, index) => {
     const [, length] = /^Program log: Memo \(len (\d+)\)/.exec(line) ?? [];

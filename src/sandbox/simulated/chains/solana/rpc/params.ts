@@ -2,7 +2,7 @@ import { base58ToBytes, base64ToBytes } from '../../../../../engine/crypto/encod
 import { invalid, isRecord, RpcError } from '../../rpc-calls.ts';
 import type { SolanaParts } from '../parts.ts';
 
-// Parses the parameters of the Solana JSON-RPC. Errors are those of its nodes.
+// Parses the parameters of the Solana JSON-RPC, with the errors of real nodes.
 
 export const SERVER_ERROR = -32_000;
 export const PREFLIGHT_FAILURE = -32_002;
@@ -92,7 +92,7 @@ export function slotAt(
   return level === 'finalized' ? Math.max(0, number - finalityBlocks) : number;
 }
 
-/** Checks the options that most methods have, and returns the context of the response. */
+/** Checks the options that most methods have, and returns the context for the response. */
 export function contextOf(parts: SolanaParts, options: Options) {
   commitmentOf(options);
   const slot = parts.blocks.head().number;
@@ -108,7 +108,7 @@ export function requireSlot(slot: number, { minContextSlot }: Options): void {
   });
 }
 
-/** CHOICE: the version that clients receive. Errors and formats are those of this version. */
+/** CHOICE: the version that the node reports. Its errors and formats are those of this version. */
 export const NODE_VERSION = '3.0.0';
 
 const MAX_WIRE_BYTES = 1_232;
@@ -139,12 +139,14 @@ export function wireOf(value: unknown, encoding: 'base58' | 'base64'): Uint8Arra
 
 declare global {
   interface JSON {
-    /** Makes a text that is serialized unchanged. The compiler does not know this function yet. */
+    /** Creates a value that `JSON.stringify` writes as this text. The compiler does not know this function yet. */
     rawJSON(text: string): object;
   }
 }
 
-/** Returns a value whose 64-bit integers are written with all their digits, as nodes write them. */
+/**
+ * Prepares a value for serialization, so that 64-bit integers are written with all their digits, as nodes write them.
+ */
 export function withIntegers(value: unknown): unknown {
   if (typeof value === 'bigint') {
     const number = Number(value);

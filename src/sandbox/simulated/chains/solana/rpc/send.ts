@@ -66,7 +66,7 @@ export async function sendTransaction(
       const error = errorOf(run);
       if (error !== null) throw preflightFailure(error, run);
     }
-    // Without a preflight, the leader silently drops a transaction that it cannot include.
+    // Without a preflight, a leader silently drops a transaction that it cannot include.
     if (pool.isKnown(hash) || !hasSigned || !isAlive(plan.blockhash)) return;
     addToPool(parts, transaction);
   });
@@ -158,11 +158,11 @@ function wantedOf(value: unknown, { keys, transaction }: DecodedSolana) {
   return { addresses: listOf(addresses, most).map(addressOf), shape: shapeOf({ encoding }) };
 }
 
-/** Returns the fee of a message. Null once its blockhash is no longer valid. */
+/** Returns the fee of a message, or null once its blockhash has expired. */
 export function feeForMessage(parts: SolanaParts, [value, second]: readonly unknown[]) {
   const context = contextOf(parts, optionsOf(second));
   const message = wireOf(value, 'base64');
-  // With a placeholder for each of its signatures, the message becomes a transaction.
+  // With a placeholder for each of its signatures, the message becomes a transaction that can be decoded.
   const isVersioned = (message[0] ?? 0) >= 0x80;
   const count = message[isVersioned ? 1 : 0] ?? 0;
   const wire = concatBytes(Uint8Array.of(count), new Uint8Array(64 * count), message);

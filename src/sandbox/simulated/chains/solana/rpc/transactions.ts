@@ -15,20 +15,20 @@ import {
   withIntegers,
 } from './params.ts';
 
-// Transactions and blocks in the format of the Solana JSON-RPC.
+// Formats transactions and blocks for the Solana JSON-RPC.
 
 const encodings = ['binary', 'base58', 'base64', 'json', 'jsonParsed'] as const;
 type Encoding = (typeof encodings)[number];
 
-/** CHOICE: a response shows at most 1,000 transactions of a block, or lists 20,000 signatures. */
+/** CHOICE: a response shows at most 1,000 transactions of a block, or lists at most 20,000 signatures. */
 const MAX_SHOWN = 1_000;
 const MAX_LISTED = 20_000;
 
 interface Shape {
   readonly encoding: Encoding;
   /**
-   * The highest transaction version that the client accepts. Undefined allows only legacy transactions, and omits
-   * their version.
+   * The highest transaction version that the client accepts. Undefined if it accepts only legacy transactions; their
+   * version is then omitted.
    */
   readonly version: number | undefined;
 }
@@ -40,19 +40,19 @@ function shapeOf({ encoding, maxSupportedTransactionVersion: version }: Options)
   };
 }
 
-/** The options of a method whose second parameter may be an encoding, as older clients send it. */
+/** Returns the options of a method. Older clients send only an encoding as the second parameter. */
 export function withEncoding(value: unknown): unknown {
   return typeof value === 'string' ? { encoding: value } : value;
 }
 
-/** The commitment level of a method that does not support the level `processed`. */
+/** Returns the commitment level for a method that does not support `processed`. */
 export function confirmedAt(options: Options): 'confirmed' | 'finalized' {
   const level = commitmentOf(options);
   if (level !== 'processed') return level;
   throw invalid('Method does not support commitment below `confirmed`');
 }
 
-/** Returns null for a transaction that is unknown, or has not reached the commitment level. */
+/** Returns a transaction, or null if it is unknown or has not reached the commitment level. */
 export function transactionBy(
   { world: { store }, caip2, ...parts }: SolanaParts,
   hash: string,
@@ -201,7 +201,7 @@ export function tokenBalanceView({ accountIndex, mint, owner, program, amount, d
   return { accountIndex, mint, owner, programId: program, uiTokenAmount: tokenAmount(amount, decimals) };
 }
 
-/** Returns a block. Undefined when it has not reached the commitment level. */
+/** Returns a block, or undefined if it has not reached the commitment level. */
 export async function blockView(parts: SolanaParts, slot: number, options: Options) {
   const level = confirmedAt(options);
   if (slot > slotAt(parts, level)) return undefined;
