@@ -47,11 +47,11 @@ export function writeReadyFile(path: string, content: object): void {
     const reason = reasons[(cause as NodeJS.ErrnoException).code ?? ''] ?? (cause as Error).message;
     throw new StartError(`--ready-file: \`${path}\` cannot be written: ${reason}`, { cause });
   }
-  process.once('exit', () => withdrawReadyFile(path));
+  process.once('exit', () => removeOwnReadyFile(path));
 }
 
 /** Removes the ready file, unless another process has replaced it. */
-function withdrawReadyFile(path: string): void {
+function removeOwnReadyFile(path: string): void {
   if (pidIn(path) === process.pid) rmSync(path, { force: true });
 }
 
@@ -91,7 +91,7 @@ export async function serveUntilStopped(server: RunningSandbox, config: SandboxC
   }
   await stopping.signalled;
   await server.close();
-  if (readyFile !== undefined) withdrawReadyFile(readyFile);
+  if (readyFile !== undefined) removeOwnReadyFile(readyFile);
 }
 
 /** Prints to standard output. The server keeps running if the output cannot be written. */

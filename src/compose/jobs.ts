@@ -107,7 +107,7 @@ export function startBesideRequests(
   const { alive, restores } = options;
   const all = jobsOf(services, watch(options.jobUnits ?? units), options);
   const held =
-    restores === undefined ? all : [...all.map((job) => unlessHeld(job, restores.freeze)), restores];
+    restores === undefined ? all : [...all.map((job) => unlessFrozen(job, restores.freeze)), restores];
   const jobs = startJobs(held, services.log, observe);
   return { jobs: alive === undefined ? jobs : withHeartbeat(jobs, alive, services.log), openUnit };
 }
@@ -115,20 +115,20 @@ export function startBesideRequests(
 /**
  * Jobs that run even during a write freeze, because the audit log must always order the records of what has happened.
  */
-const neverHeld: ReadonlySet<string> = new Set(['sequence-audit']);
+const runsDuringFreeze: ReadonlySet<string> = new Set(['sequence-audit']);
 
 /** Wraps a job so that it does nothing during a write freeze. */
-function unlessHeld(job: Job, { reason }: WriteFreeze): Job {
-  if (neverHeld.has(job.name)) return job;
-  let wasHeld = false;
+function unlessFrozen(job: Job, { reason }: WriteFreeze): Job {
+  if (runsDuringFreeze.has(job.name)) return job;
+  let wasFrozen = false;
   return {
     ...job,
     async run(again) {
-      const isHeld = reason() !== undefined;
+      const isFrozen = reason() !== undefined;
       // What the job has cached may come from another database.
-      if (isHeld && !wasHeld) await job.forget?.();
-      wasHeld = isHeld;
-      return isHeld ? false : job.run(again);
+      if (isFrozen && !wasFrozen) await job.forget?.();
+      wasFrozen = isFrozen;
+      return isFrozen ? false : job.run(again);
     },
   };
 }

@@ -38,7 +38,7 @@ export async function openSigner(
     } catch (error) {
       if (error instanceof SignerRefusedError)
         throw new ConfigError('the server cannot start with these settings:', error.faults);
-      if (settings.kind === 'child' || !isAway(error)) throw error;
+      if (settings.kind === 'child' || !isNotListening(error)) throw error;
       if (performance.now() >= untilMs) {
         const message = `expected a signer at \`${settings.path}\` within ${waitMs / 1000} s, none listened`;
         throw new StartError(`${message}; start \`custos signer\` first`, { cause: error });
@@ -57,7 +57,7 @@ const RETRY_MS = 250;
  * Returns whether nothing listens on the socket yet. A socket that other users can open, or that belongs to another
  * user, is an error without waiting.
  */
-function isAway(error: unknown): boolean {
+function isNotListening(error: unknown): boolean {
   const { code } = ((error as Error).cause ?? {}) as NodeJS.ErrnoException;
   return code === 'ENOENT' || code === 'ECONNREFUSED';
 }

@@ -1,7 +1,7 @@
 import { createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto';
 import { aliceKey, bobKey, carolKey } from '../../mocks/authorization-keys.ts';
 import { ownServer } from '../adapters/own-server.ts';
-import { canonicalPayloadTexts, type SignedRequest } from '../engine/authorization/request-signatures.ts';
+import { canonicalPayloadTexts, type RequestToSign } from '../engine/authorization/request-signatures.ts';
 import { invalidField } from '../errors.ts';
 import { type OperationId, operations } from '../generated/operations.ts';
 import type { AnsweredRequest } from '../ports/requests.ts';
@@ -176,7 +176,7 @@ interface ReadIntent {
 }
 
 /** Returns the request that an intent proposes. If the proposal has an expiry, the request has it too. */
-function proposedRequest(intent: ReadIntent, prefix: string, appId: string): SignedRequest {
+function proposedRequest(intent: ReadIntent, prefix: string, appId: string): RequestToSign {
   const { method, url, body } = intent.request_details;
   const expiry = intent.custom_expiry ? { [`${prefix}-request-expiry`]: String(intent.expires_at) } : {};
   return { method, urls: [url], body, headers: { [`${prefix}-app-id`]: appId, ...expiry } };

@@ -9,9 +9,9 @@ import {
 } from './quorum-records.ts';
 import {
   type Evidence,
-  type EvidentRequest,
   readEvidence,
   requireOccasion,
+  type SignedRequestContent,
   UnauthorizedUseError,
 } from './signed-evidence.ts';
 
@@ -93,7 +93,7 @@ function requireDistinct(rules: readonly RuleInput[]): readonly RuleInput[] {
 
 function changedWhole(
   before: PolicyContent,
-  { method, body }: EvidentRequest,
+  { method, body }: SignedRequestContent,
   { quorums, ruleIds }: PolicyChange,
 ): PolicyContent {
   if (method !== 'PATCH') throw new UnauthorizedUseError('expected a change of a policy');
@@ -114,7 +114,7 @@ function changedWhole(
  */
 function changedRules(
   rules: readonly RuleInput[],
-  { method, body }: EvidentRequest,
+  { method, body }: SignedRequestContent,
   { ruleId, newId }: { readonly ruleId: string | undefined; readonly newId: string | undefined },
 ): readonly RuleInput[] {
   const others = rules.filter(({ id }) => id !== ruleId);

@@ -5,10 +5,10 @@ import { parseP256PublicKey } from '../crypto/p256.ts';
 import type { Quorum } from './quorum.ts';
 import {
   type Evidence,
-  type EvidentRequest,
   isSignedBy,
   readEvidence,
   requireOccasion,
+  type SignedRequestContent,
   UnauthorizedUseError,
 } from './signed-evidence.ts';
 import type { PinnedUsers, ReadVoucher, StoredVoucherKey, Voucher, VoucherContent } from './user-vouchers.ts';
@@ -326,7 +326,7 @@ export async function requireQuorumSignature(
  * Returns the owner after a signed change. The change sets the owner by `owner` or `owner_id`, or leaves it as it is.
  */
 export function ownerAfter(
-  { owner, owner_id: ownerId }: EvidentRequest['body'],
+  { owner, owner_id: ownerId }: SignedRequestContent['body'],
   before: string | null,
   quorums: readonly QuorumRecord[],
 ): string | null {

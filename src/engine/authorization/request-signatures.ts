@@ -3,7 +3,7 @@ import { canonicalJson } from '../crypto/encoding.ts';
 import { decodeCanonicalBase64, recoverP256PublicKeys, verifyP256 } from '../crypto/p256.ts';
 
 /** The parts of a request that an authorization signature covers, with every URL that the client may have used. */
-export interface SignedRequest {
+export interface RequestToSign {
   /** Upper case: `POST`, `PUT`, `PATCH`, `DELETE`. */
   readonly method: string;
   /** Every absolute URL that the client may have signed, most likely first. */
@@ -64,7 +64,7 @@ function decodedTarget(target: string): string | undefined {
  *
  * @throws NotCanonicalizableError if the body has no canonical form.
  */
-export function canonicalPayloadTexts({ method, urls, body, headers }: SignedRequest): string[] {
+export function canonicalPayloadTexts({ method, urls, body, headers }: RequestToSign): string[] {
   // The body is serialized only once, however many URLs there are, because `body` sorts before every other member.
   const bodies = bodyVariants(body).map(({ body: variant }) =>
     variant === undefined ? '{' : `{"body":${canonicalJson(variant)},`,
@@ -76,7 +76,7 @@ export function canonicalPayloadTexts({ method, urls, body, headers }: SignedReq
 }
 
 /** Returns `canonicalPayloadTexts` as the UTF-8 bytes that are hashed and signed. */
-export function canonicalPayloads(request: SignedRequest): Uint8Array[] {
+export function canonicalPayloads(request: RequestToSign): Uint8Array[] {
   const encoder = new TextEncoder();
   return canonicalPayloadTexts(request).map((text) => encoder.encode(text));
 }

@@ -16,7 +16,7 @@ export interface SignedPayload {
   readonly signatures: readonly string[];
 }
 
-export interface EvidentRequest {
+export interface SignedRequestContent {
   readonly method: string;
   /** The path from `/v1/` on: without origin, the path of a public base URL, `/api`, query and trailing slash. */
   readonly path: string;
@@ -46,7 +46,7 @@ const MAX_SIGNATURES = 600;
  *
  * NOTE: this verifies no signature. The caller counts signatures with `isSignedBy`.
  */
-export function readEvidence({ requests }: Evidence): EvidentRequest {
+export function readEvidence({ requests }: Evidence): SignedRequestContent {
   const [first, ...others] = requests.slice(0, MAX_REQUESTS).map(({ payload }) => payload);
   if (first === undefined || requests.length > MAX_REQUESTS) {
     throw new UnauthorizedUseError(`expected 1 to ${MAX_REQUESTS} signed requests, got ${requests.length}`);
@@ -73,8 +73,8 @@ const GRACE_MS = 60_000;
  * both get the same result at the end of a period. A time in the future, or longer ago than a request may wait, is
  * clamped.
  */
-export function judgedAt(saidMs: number | undefined, nowMs: number): number {
-  return typeof saidMs === 'number' ? Math.min(nowMs, Math.max(saidMs, nowMs - GRACE_MS)) : nowMs;
+export function evaluationTimeOf(claimedMs: number | undefined, nowMs: number): number {
+  return typeof claimedMs === 'number' ? Math.min(nowMs, Math.max(claimedMs, nowMs - GRACE_MS)) : nowMs;
 }
 
 /**
@@ -83,7 +83,7 @@ export function judgedAt(saidMs: number | undefined, nowMs: number): number {
  * @throws UnauthorizedUseError
  */
 export function requireOccasion(
-  { appId, expiryMs }: EvidentRequest,
+  { appId, expiryMs }: SignedRequestContent,
   occasion: { readonly appId: string; readonly nowMs: number },
 ): void {
   if (appId !== occasion.appId) throw new UnauthorizedUseError('the request was signed for a different app');
@@ -120,7 +120,7 @@ export async function isSignedBy(quorum: Quorum, { requests }: Evidence): Promis
   return isEnough(signed);
 }
 
-function readPayload(payload: string): EvidentRequest {
+function readPayload(payload: string): SignedRequestContent {
   const { version, method, url, headers, body } = JSON.parse(payload) as Record<string, unknown>;
   if (version !== 1 || typeof method !== 'string' || typeof url !== 'string') {
     throw new UnauthorizedUseError('expected a canonical payload of version 1');

@@ -211,7 +211,11 @@ export function createSigningBudget({ most, room = ROOM, recorded = [] }: Signin
     const leaving = needsRoom ? oldestLasting(nowMs, entry) : undefined;
     const lacksRoom = needsRoom && leaving === undefined;
     const changed = new Set([entry]);
-    if (slot.holder !== entry && held.size >= entry.most && (lacksRoom || !handsOver(entry, slot, changed))) {
+    if (
+      slot.holder !== entry &&
+      held.size >= entry.most &&
+      (lacksRoom || !transfersSlot(entry, slot, changed))
+    ) {
       throw repeated(held.size);
     }
     if (lacksRoom) throw new SigningBudgetError(NO_ROOM);
@@ -266,7 +270,7 @@ function giveTo(entry: Entry, slot: Slot): void {
  * @param changed receives each request that gets a slot. A request that only loses a slot need not be recorded,
  * because the record of the other one takes the slot.
  */
-function handsOver(
+function transfersSlot(
   entry: Entry,
   wanted: Slot,
   changed: Set<Entry>,
@@ -278,7 +282,7 @@ function handsOver(
       if (searched.size >= MAX_SEARCHED) return false;
       searched.add(other);
       const count = other.held.size - (wanted.holder === other ? 1 : 0);
-      if (count >= other.most && !handsOver(other, wanted, changed, searched)) continue;
+      if (count >= other.most && !transfersSlot(other, wanted, changed, searched)) continue;
       giveTo(other, slot);
       changed.add(other);
       return true;

@@ -32,10 +32,10 @@ import { requestedAction } from './requested/requested-action.ts';
 import { requireFeesBelow } from './requested/requested-fees.ts';
 import {
   type Evidence,
-  type EvidentRequest,
-  judgedAt,
+  evaluationTimeOf,
   readEvidence,
   requireOccasion,
+  type SignedRequestContent,
   UnauthorizedUseError,
 } from './signed-evidence.ts';
 import type { Spending } from './signing-budget.ts';
@@ -163,7 +163,7 @@ export async function requireAuthorizedTask(
   if (typeof address !== 'string') throw new UnauthorizedUseError('expected the address of the wallet');
   const policy = await openPinned(use, pin, openSeal);
   const known = await requestedAction({ request, rest, part }, task, { chainType, address });
-  requireAllowed(policy, known, judgedAt(use.judgedAtMs, occasion.nowMs));
+  requireAllowed(policy, known, evaluationTimeOf(use.judgedAtMs, occasion.nowMs));
   return { addresses: [...addresses, address], spending };
 }
 
@@ -215,7 +215,7 @@ export async function changedAuthority(
  */
 function changedPolicies(
   { authority, pins }: AuthorizedUse,
-  body: EvidentRequest['body'],
+  body: SignedRequestContent['body'],
 ): WalletPolicies | undefined {
   const before = authority.policies ?? pins?.before ?? noPolicies(authority.signers.length);
   return ifPinned(policiesAfter(before, body, (id) => pins?.named.find((pin) => pin.id === id) ?? null));
@@ -225,7 +225,7 @@ function changedPolicies(
  * Returns whether the request allows automations. An automation of a deposit address also converts deposits to the
  * wallet's own address.
  */
-function attachesAutomations({ method, body }: EvidentRequest, rest: string): boolean {
+function attachesAutomations({ method, body }: SignedRequestContent, rest: string): boolean {
   if (method !== 'POST') return false;
   const { deposit_address_strategy: strategy = 'dedicated' } = body;
   return Object.hasOwn(automatingPaths, rest) && automatingPaths[rest]!(strategy);
@@ -246,7 +246,7 @@ export const automatingPaths: Readonly<Record<string, (strategy: unknown) => boo
  * NOTE: only the server knows the external ids of wallets. An owner who signs one lets the server choose among the
  * owner's wallets.
  */
-function restOfWallet({ path }: EvidentRequest, { walletId }: UseOccasion): string {
+function restOfWallet({ path }: SignedRequestContent, { walletId }: UseOccasion): string {
   const found = /^\/v1\/wallets\/([^/]+)(\/.*)?$/.exec(path);
   const named = found === null ? undefined : decodeURIComponent(found[1]!);
   if (named === walletId || named?.startsWith('ext_wal_') === true) return found![2] ?? '';

@@ -12,14 +12,14 @@ export function appendEvents(
 }
 
 /** How many of the newest events are read again until their deliveries have ended. */
-const MOST_UNSETTLED = 100;
+const MAX_UNSETTLED = 100;
 
 /**
  * Returns the position after which the newest events must be read again because some of their deliveries have not
  * ended. Returns undefined if all have ended.
  */
 export function unsettledAfter(events: readonly SandboxEvent[]): string | undefined {
-  const newest = events.slice(-MOST_UNSETTLED);
+  const newest = events.slice(-MAX_UNSETTLED);
   const first = newest.findIndex(
     ({ deliveries }) => deliveries === null || deliveries.some(({ status }) => status === 'pending'),
   );

@@ -4,7 +4,7 @@ import { ceilingsOf } from '../../assets/fee-ceilings.ts';
 import { canonicalJson } from '../../crypto/encoding.ts';
 import { parseQuantity, type Quantity } from '../../signing/fields.ts';
 import type { KnownAction } from '../provable-rules.ts';
-import type { EvidentRequest } from '../signed-evidence.ts';
+import type { SignedRequestContent } from '../signed-evidence.ts';
 import type { Fields } from './completed-fields.ts';
 import type { SignTask, WalletTask } from './match-task.ts';
 import type { ConfiguredCeilings } from './requested-fees.ts';
@@ -94,7 +94,7 @@ export interface SpendingTask {
 }
 
 interface AskedOfWallet {
-  readonly body: EvidentRequest['body'];
+  readonly body: SignedRequestContent['body'];
   /** The part of the path after the wallet id. */
   readonly rest: string;
   /** The part that the task plays in an action that the server builds; undefined if it is not compared. */

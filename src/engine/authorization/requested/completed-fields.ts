@@ -71,7 +71,7 @@ export function acceptedTerms<Terms>(read: () => Terms): Terms | undefined {
 }
 
 /** Fields that the body of every wallet action can have. */
-export const ofActions: readonly string[] = ['nonce', 'reference_id'];
+export const actionFields: readonly string[] = ['nonce', 'reference_id'];
 
 function isSameQuantity(one: unknown, other: unknown): boolean {
   const first = quantityOf(one);

@@ -40,7 +40,7 @@ export function isOfChain({ caip2 }: RequestedCallsFields, chainId: unknown): bo
 }
 
 /** The fields that a transaction of a batch may have. Its recipient is the account itself. */
-const ofBatch: ReadonlySet<string> = new Set([
+const batchFields: ReadonlySet<string> = new Set([
   ...['to', 'data', 'type', 'chain_id', 'from', 'nonce', 'gas_limit', 'gas_price', 'max_fee_per_gas'],
   // An authorization counts only for the account that signed it.
   ...['max_priority_fee_per_gas', 'authorization_list'],
@@ -53,7 +53,7 @@ export function isBatchOf(body: RequestedCallsFields, transaction: RequestedCall
   const expected = `0x${batch}${typeof suffix === 'string' ? suffix.slice(2) : ''}`;
   return (
     isOfChain(body, transaction.chain_id) &&
-    Object.entries(transaction).every(([name, value]) => value === undefined || ofBatch.has(name)) &&
+    Object.entries(transaction).every(([name, value]) => value === undefined || batchFields.has(name)) &&
     String(transaction.data).toLowerCase() === expected.toLowerCase()
   );
 }

@@ -19,7 +19,7 @@ import {
   tokenVault,
 } from '../../signing/ethereum/contract-calls.ts';
 import { type BuildingSettings, type BuiltPart, NotComparableError } from './built-part.ts';
-import { acceptedTerms, type Fields, hasOnly, ofActions } from './completed-fields.ts';
+import { acceptedTerms, actionFields, type Fields, hasOnly } from './completed-fields.ts';
 import { type SignedCalls, signedCalls } from './match-calls.ts';
 import type { SignTask } from './match-task.ts';
 
@@ -61,7 +61,7 @@ export function partOfEarn(
   const signed = signedCalls(task);
   const found = Object.hasOwn(byOperation, operation) ? byOperation[operation] : undefined;
   if (signed === undefined || found === undefined) return undefined;
-  if (!hasOnly(body, [...found.fields, ...ofActions])) return undefined;
+  if (!hasOnly(body, [...found.fields, ...actionFields])) return undefined;
   const part = found.read(body, signed, asked);
   if (part === undefined || signed.account === undefined) return part;
   return { ...part, accounts: [...part.accounts, signed.account] };

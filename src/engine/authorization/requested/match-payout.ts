@@ -1,7 +1,7 @@
 import type { CreateFiatPayoutRequest } from '../../../generated/schemas.ts';
 import { payoutAction, readPayoutTerms } from '../../actions/payout-terms.ts';
 import type { BuiltPart } from './built-part.ts';
-import { acceptedTerms, areTexts, type Fields, hasOnly, ofActions } from './completed-fields.ts';
+import { acceptedTerms, actionFields, areTexts, type Fields, hasOnly } from './completed-fields.ts';
 import type { SignTask } from './match-task.ts';
 import { isOfAsset, movementOf } from './match-transfer.ts';
 
@@ -28,7 +28,7 @@ export function partOfPayout(body: Fields, task: SignTask, chainType: string): B
 /** Checks only the fields that this file reads. The server has validated the rest of the body. */
 function isPayoutRequest(body: Fields): body is Fields & CreateFiatPayoutRequest {
   const { source, destination, developer_fee_percent: fee } = body;
-  if (!hasOnly(body, ['source', 'destination', 'developer_fee_percent', ...ofActions])) return false;
+  if (!hasOnly(body, ['source', 'destination', 'developer_fee_percent', ...actionFields])) return false;
   if (fee !== undefined && typeof fee !== 'string') return false;
   if (!areTexts(source, ['asset', 'chain', 'amount'])) return false;
   return areTexts(destination, ['fiat_account_id'], ['payment_rail']);

@@ -14,7 +14,7 @@ import {
   NotComparableError,
   type RouterSettings,
 } from './built-part.ts';
-import { acceptedTerms, areTexts, type Fields, hasOnly, ofActions } from './completed-fields.ts';
+import { acceptedTerms, actionFields, areTexts, type Fields, hasOnly } from './completed-fields.ts';
 import { signedCalls } from './match-calls.ts';
 import type { SignTask } from './match-task.ts';
 
@@ -106,7 +106,7 @@ function routedBy(settings: RouterSettings | undefined, terms: SwapTerms): Route
 
 const ofSwap: readonly string[] = [
   ...['source', 'destination', 'base_amount', 'amount_type', 'slippage_bps', 'fee_configuration'],
-  ...ofActions,
+  ...actionFields,
 ];
 
 /** Checks only the fields that this file reads. The server has validated the rest of the body. */

@@ -1,7 +1,7 @@
 import { p256PublicKeyPoint, parseP256PublicKey } from '../../crypto/p256.ts';
 import { type ChainType, rpcMethodsOf } from '../../signing/chains.ts';
 import { parseQuantity, type Quantity } from '../../signing/fields.ts';
-import { type EvidentRequest, UnauthorizedUseError } from '../signed-evidence.ts';
+import { type SignedRequestContent, UnauthorizedUseError } from '../signed-evidence.ts';
 import type { BuildingSettings, BuiltPart } from './built-part.ts';
 import {
   completedOnEthereum,
@@ -22,7 +22,7 @@ export type WalletTask =
   | { readonly kind: 'sign'; readonly method: string; readonly params: unknown }
   | { readonly kind: 'export'; readonly form: 'phrase' | 'private-key'; readonly recipient: Uint8Array };
 
-type Body = EvidentRequest['body'];
+type Body = SignedRequestContent['body'];
 
 /** Methods that sign transactions which the server builds. They can move funds; none of them signs a message. */
 const transactionMethods: ReadonlySet<string> = new Set([
@@ -112,7 +112,7 @@ interface RequestedOf {
  * determined.
  */
 export function requireRequested(
-  { method, body }: EvidentRequest,
+  { method, body }: SignedRequestContent,
   asked: RequestedOf,
   task: WalletTask,
 ): BuiltPart | undefined {
@@ -242,7 +242,7 @@ function isSponsored(body: Body, task: SignTask): boolean {
  * operation, or the owner of a contract on Tron. Returns an empty list for other tasks, and if the owner's request
  * itself states the account.
  */
-export function accountsOf({ body }: EvidentRequest, task: WalletTask): readonly string[] {
+export function accountsOf({ body }: SignedRequestContent, task: WalletTask): readonly string[] {
   if (task.kind !== 'sign' || body.method === task.method) return [];
   if (task.method === 'tron_signTransaction') return contractOwnersOf(task);
   if (task.method === 'eth_signUserOperation') {

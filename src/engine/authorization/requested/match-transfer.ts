@@ -21,13 +21,13 @@ import { decodeSolanaTransaction, type SolanaTransaction } from '../../signing/s
 import { NotComparableError } from './built-part.ts';
 import {
   acceptedTerms,
+  actionFields,
   areTexts,
   completedOnEthereum,
   completedOnTron,
   type Fields,
   hasOnly,
   isCompletedBy,
-  ofActions,
 } from './completed-fields.ts';
 import type { SignTask } from './match-task.ts';
 
@@ -114,7 +114,7 @@ export function requestedTransferAction(
 const ofTransfer: readonly string[] = [
   ...['source', 'destination', 'amount', 'amount_type'],
   ...['fee_configuration', 'slippage_bps', 'custody_options'],
-  ...ofActions,
+  ...actionFields,
 ];
 
 /** Checks only the fields that this file reads. The server has validated the rest of the body. */

@@ -21,7 +21,7 @@ import {
 import type { RawSignParams } from '../../signing/sign-with-key.ts';
 import { encodeTronRawData, type TronRawData } from '../../signing/tron/raw-data.ts';
 import type { KnownAction } from '../provable-rules.ts';
-import { type EvidentRequest, UnauthorizedUseError } from '../signed-evidence.ts';
+import { type SignedRequestContent, UnauthorizedUseError } from '../signed-evidence.ts';
 import type { BuiltPart } from './built-part.ts';
 import { builtMethods, type SignTask, type WalletTask } from './match-task.ts';
 import { requestedTransferAction } from './match-transfer.ts';
@@ -32,7 +32,7 @@ interface SigningWallet {
 }
 
 interface AskedOfWallet {
-  readonly request: EvidentRequest;
+  readonly request: SignedRequestContent;
   /** The part of the path after the wallet id. */
   readonly rest: string;
   /** The part that the task plays in an action that the server builds; undefined if it is not compared. */
@@ -66,7 +66,11 @@ function asKnown(action: PolicyAction): KnownAction {
 }
 
 /** Returns the action of a transfer. Policies evaluate its body, which was compared with the transaction. */
-function transferOf(body: EvidentRequest['body'], task: SignTask, { chainType }: SigningWallet): KnownAction {
+function transferOf(
+  body: SignedRequestContent['body'],
+  task: SignTask,
+  { chainType }: SigningWallet,
+): KnownAction {
   const action = requestedTransferAction(body, task, chainType);
   if (action === undefined) throw new UnauthorizedUseError('the signed request asks for something else');
   return asKnown(action);
@@ -83,7 +87,7 @@ function onlyMethod(method: string): KnownAction {
 }
 
 async function rpcAction(
-  body: EvidentRequest['body'],
+  body: SignedRequestContent['body'],
   task: SignTask,
   { chainType, address }: SigningWallet,
 ): Promise<KnownAction> {
@@ -110,7 +114,7 @@ const unreadable: readonly ActionUnit[] = [{ label: 'transaction', undecodable: 
  * Returns the units of a transaction that is signed in order to be sent, or undefined if the method does not send it.
  */
 async function sentUnits(
-  { method, experimental_data_suffix: given }: EvidentRequest['body'],
+  { method, experimental_data_suffix: given }: SignedRequestContent['body'],
   { method: signing, params }: SignTask,
   address: string,
 ): Promise<readonly ActionUnit[] | undefined> {

@@ -8,14 +8,14 @@ import {
 } from '../../actions/filled-fees.ts';
 import { ceilingsOf, type EvmCeilings } from '../../assets/fee-ceilings.ts';
 import { parseQuantity, type Quantity } from '../../signing/fields.ts';
-import type { EvidentRequest } from '../signed-evidence.ts';
+import type { SignedRequestContent } from '../signed-evidence.ts';
 import type { WalletTask } from './match-task.ts';
 
 /** Fee ceilings that override the defaults, by chain. The operator sets them. */
 export type ConfiguredCeilings = ReadonlyMap<string, Partial<EvmCeilings>>;
 
 interface AskedOfWallet {
-  readonly body: EvidentRequest['body'];
+  readonly body: SignedRequestContent['body'];
   /** The part of the path after the wallet id. */
   readonly rest: string;
 }

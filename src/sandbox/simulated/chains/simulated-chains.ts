@@ -129,8 +129,8 @@ interface SimulatedChainsOptions
 }
 
 /**
- * Opens the simulated chains of all supported namespaces. The first call opens the file and creates the chain. The
- * file is independent of the server's database, so calls inside transactions of the database are safe.
+ * Opens the simulated chains of all supported namespaces. The first call opens the file, and the first call for a
+ * chain creates it. The file is independent of the server's database, so calls inside its transactions are safe.
  */
 export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedChains {
   const {

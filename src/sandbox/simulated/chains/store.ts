@@ -93,7 +93,7 @@ export function openChainStore(file: string, image?: Buffer): ChainStore {
     exec: (sql) => void database.exec(sql),
     atomically: <T>(work: () => T) => transaction.immediate(work) as T,
     reset() {
-      forgetTriggers(database);
+      dropTriggers(database);
       database.transaction(
         // Also resets the sequence, so that the positions of transfers restart at 1.
         () => void database.exec(TABLES.map((table) => `delete from ${table};`).join(' ') + RESTART),
@@ -103,7 +103,7 @@ export function openChainStore(file: string, image?: Buffer): ChainStore {
     content: () => content,
     image: () => imageOf(database),
     async load(image) {
-      forgetTriggers(database);
+      dropTriggers(database);
       content += 1;
       if (file !== ':memory:') return replaceContent(file, image);
       const before = database;
@@ -120,7 +120,7 @@ export function openChainStore(file: string, image?: Buffer): ChainStore {
  * Drops the triggers that record changes (see `store-history.ts`), because the replacement of the whole content
  * cannot be undone.
  */
-function forgetTriggers(database: Database): void {
+function dropTriggers(database: Database): void {
   const triggers = database.prepare<unknown[], { name: string }>(
     "select name from temp.sqlite_master where type = 'trigger'",
   );

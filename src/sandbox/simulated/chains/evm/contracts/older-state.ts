@@ -62,7 +62,7 @@ export function convertOlderState(state: EvmState): void {
   for (const { owner, asset, amount } of balances) ledger.setBalance(owner, asset, BigInt(amount));
   for (const { amount, ...key } of allowances) accounts.setAllowance(key, BigInt(amount));
   convertClaims(state);
-  forgetStocking(state, [...pools.keys()]);
+  deleteStocking(state, [...pools.keys()]);
   store.run(`delete from balances where caip2 = ? and asset <> ''`, caip2);
   store.run('delete from allowances where caip2 = ?', caip2);
   store.run(`delete from contract_state where caip2 = ? and (key = 'pool' or key like 'claimed %')`, caip2);
@@ -87,7 +87,7 @@ function backWrappedNative({ genesis, ledger }: EvmState, used: ReadonlySet<stri
  * Deletes the old deposits of the faucet to pairs. Older versions funded a pair on its first use; now pairs begin
  * with their reserves.
  */
-function forgetStocking({ world, caip2, genesis }: EvmState, pairs: readonly string[]): void {
+function deleteStocking({ world, caip2, genesis }: EvmState, pairs: readonly string[]): void {
   const forget = (recipient: string, isNative: boolean): void =>
     world.store.run(
       `delete from transfers where caip2 = ? and sender = ? and recipient = ? and (asset = '') = ?`,
