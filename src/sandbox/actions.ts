@@ -7,7 +7,7 @@ import type { SandboxAction } from './generated/schemas.ts';
 import { walletNames } from './names.ts';
 import { amountView, assetTerms, type Terms, tokenOf } from './transactions.ts';
 
-/** One page of the wallet actions of all apps. */
+/** Returns one page of the wallet actions of all apps. */
 export async function listActionViews(
   query: ControlInput<'listSandboxActions'>['query'],
   context: ControlContext,
@@ -24,7 +24,7 @@ export async function listActionViews(
   });
   const actions = page.map((row) => {
     const shown = (steps.get(row.id) ?? []).map((step) => stepView(step) as object as StepFields);
-    // The amount of a swap is known when it ends.
+    // The amount of a swap is only known when the swap ends.
     const details = { ...JSON.parse(row.details), ...JSON.parse(row.outcome ?? '{}') } as Details;
     return { row, steps: shown, details, caip2: shown[0]?.caip2 };
   });
@@ -59,12 +59,15 @@ const hashFields = [
   'bundle_transaction_hash',
 ] as const;
 
-/** The fields that steps have, depending on their type. */
+/** The fields of a step. Its type determines which of them it has. */
 type StepFields = { readonly type: string; readonly status: string; readonly caip2?: string } & {
   readonly [Name in (typeof hashFields)[number]]?: string | null;
 };
 
-/** The fields that actions store, depending on their type. Amounts are decimal, those of swaps in base units. */
+/**
+ * The fields that an action stores. Its type determines which of them it has. Amounts are decimal, those of swaps in
+ * base units.
+ */
 interface Details {
   readonly source_amount?: string;
   readonly source_asset?: string;

@@ -6,19 +6,18 @@ import { WalletActionStepEntity } from '../domain/money/wallet-actions/wallet-ac
 import type { ControlContext } from './control-plane.ts';
 import { findUpcoming, type Upcoming } from './find-upcoming.ts';
 
-/** Longer than the time by which any check or retry is planned ahead. */
+/** More than the longest time for which a check or a retry is planned ahead. */
 export const LONGEST_PLAN_MS = 24 * 3_600_000;
 
 /**
- * CHOICE: the clock can be set to at most a century before the last instant that the contract's formats can represent,
- * 9999-12-31. Times that are planned from there, such as expiries, can then be represented as well.
+ * CHOICE: the clock can be set to at most a century before 9999-12-31, the last date that the API's formats can
+ * represent. So times that are planned from there, such as expiries, can be represented too.
  */
 export const LAST_MS = Date.UTC(9900, 0, 1);
 
 /**
- * Makes everything due at `nowMs` that was planned for a time after `laterThanMs`. After the clock was set back,
- * those times may lie years ahead. A check or a delivery that runs too early only finds that there is nothing to do
- * yet.
+ * Makes everything due at `nowMs` that was planned for later than `laterThanMs`. After the clock was set back, such
+ * times may be years ahead. A check or a delivery that runs too early finds nothing to do, which is harmless.
  */
 export async function bringDueTimesTo(
   em: SqlEntityManager,
@@ -36,24 +35,25 @@ export async function bringDueTimesTo(
 type TimeContext = Pick<ControlContext, 'clock' | 'read' | 'actJobs' | 'runDueJobs'>;
 
 /**
- * CHOICE: when the clock of a sandbox is moved forward, it stops at the first twenty due times of each resource, and
- * then at most two hundred more times in all. Twenty covers every schedule of Custos. Without the limit, a resource
- * that is polled, such as a transaction that no block ever includes, would stop the clock a million times a month.
+ * CHOICE: when the clock is moved forward, it stops at the first twenty due times of each resource, and then at most
+ * two hundred more times for all resources together. Twenty is enough for every schedule of Custos. Without a limit,
+ * a resource that is polled, such as a transaction that no block ever includes, would stop the clock a million times
+ * a month.
  */
 const EXACT_STOPS = 20;
 const COARSE_STOPS = 200;
 
 /**
- * CHOICE: each stop, and the start, waits this long for webhook endpoints, because an attempt at an endpoint that
- * hangs takes fifteen seconds. After the longest real time, the clock jumps to its target.
+ * CHOICE: at the start and at each stop, this is how long to wait for webhook endpoints, because an attempt at an
+ * endpoint that does not respond takes fifteen seconds. After `LONGEST_MS` of real time, the clock jumps to its
+ * target.
  */
 const ANSWER_MS = 2000;
 const LONGEST_MS = 20_000;
 
 /**
- * CHOICE: checks that are due within a quarter of a second of one another share one stop. A chain reports nothing new
- * in so short a time, and transactions that were sent one after the other would otherwise stop the clock once for
- * each check.
+ * CHOICE: checks that are due within a quarter of a second share one stop. A chain reports nothing new in such a
+ * short time, and transactions that were sent in quick succession would otherwise stop the clock for each check.
  */
 const CHECKS_TOGETHER_MS = 250;
 
@@ -62,7 +62,7 @@ const checks: ReadonlySet<Upcoming['kind']> = new Set(['transaction_check', 'act
 /** The maximum number of resources of one kind that are read to find the next stop. */
 const LOOK_AHEAD = 50;
 
-/** The kinds of upcoming events on which a job acts. Events of other kinds only change the responses to later requests. */
+/** The kinds of upcoming events that a job handles. The other kinds only change the responses to later requests. */
 const actedOn: ReadonlySet<Upcoming['kind']> = new Set([
   ...(['intent_expires', 'webhook_attempt', 'automation_run', 'transaction_check', 'action_check'] as const),
   ...(['customer_check', 'deposit_account_check', 'deposit_check', 'card_check'] as const),
@@ -74,9 +74,9 @@ interface Stops {
 }
 
 /**
- * Moves the clock to `targetMs` as if the time passed: it stops wherever something becomes due, and runs the jobs
- * that act on it. A retry, a step of the bank or an automation then happens at its own time and can plan the next
- * one. Waits for the responses of webhook endpoints at each stop, because they decide when the next attempt is due.
+ * Moves the clock to `targetMs` as if the time passed: it stops wherever something becomes due, and runs the jobs for
+ * it. So a retry, a step of the bank or an automation happens at its own time and can plan the next one. At each
+ * stop, waits for the responses of webhook endpoints, because they decide when the next attempt is due.
  */
 export async function passTimeTo(targetMs: number, context: TimeContext): Promise<void> {
   const { clock, read, actJobs, runDueJobs } = context;
@@ -96,7 +96,7 @@ export async function passTimeTo(targetMs: number, context: TimeContext): Promis
         ? entry.atMs
         : Math.max(entry.atMs, stops.lastMs + strideMs);
     });
-    // More resources may become due after the last one that was read.
+    // More resources may become due after the last one that was read, so stop there and read again.
     if (upcoming.length === LOOK_AHEAD) times.push(Math.max(upcoming.at(-1)!.atMs, nowMs + 1));
     const earliestMs = Math.min(...times);
     if (earliestMs > targetMs) return undefined;
@@ -116,7 +116,7 @@ export async function passTimeTo(targetMs: number, context: TimeContext): Promis
   while (!isLate()) {
     const nextMs = await nextStop();
     if (nextMs === undefined) break;
-    // Another caller, or the clock itself, may have moved the clock further.
+    // Another caller, or the running clock itself, may have moved the time further.
     if (nextMs > clock.now()) clock.set(nextMs);
     await actJobs(ANSWER_MS);
   }

@@ -28,30 +28,30 @@ export interface ControllableClock extends Clock {
   resume(): void;
 }
 
-/** The contract's events. In branded names and ids, `service` is replaced by the configured prefix. */
+/** The events of the API document. In branded names and ids, `service` is replaced by the configured prefix. */
 export interface EventContract {
   types(): Promise<readonly string[]>;
-  /** Converts a branded event type, or pattern of types, to the contract's name. */
+  /** Converts a branded event type, or a pattern of types, to the API document's name. */
   readType(type: string): string;
   /** Returns the error message for an unknown event type or pattern. */
   unknownType(type: string): Promise<string>;
-  /** Returns the contract's example payload with branded names. */
+  /** Returns the API document's example payload with branded names. */
   example(type: string): Promise<unknown>;
-  /** Converts a branded payload to the contract's names. */
+  /** Converts a branded payload to the API document's names. */
   read(payload: unknown): unknown;
   /** Converts a stored payload to the branded form in which it is delivered. */
   write(payload: string): unknown;
-  /** Returns the first violation of the contract in a payload, or undefined when the payload is valid. */
+  /** Returns the first violation of the API document in a payload, or undefined if the payload is valid. */
   fault(type: string, payload: unknown): Promise<{ pointer: string; message: string } | undefined>;
 }
 
 /** Runs the operations that explain, replay and lint policies. */
 export interface PolicyAnalysis {
-  /** Runs `work` after it has stored all uses of wallets that were recorded so far. */
+  /** Stores all uses of wallets that were recorded so far, then runs `work`. */
   readonly analyze: <T>(work: (context: AnalysisContext) => Promise<T>) => Promise<T>;
 }
 
-/** The decision of a tester about a customer of the simulated identity office. */
+/** A tester's decision about a customer of the simulated identity office. */
 interface CustomerDecision {
   readonly outcome:
     | 'terms_accepted'
@@ -66,12 +66,12 @@ interface CustomerDecision {
   readonly endorsements?: readonly { readonly name: string; readonly status: string }[] | undefined;
 }
 
-/** The data of a customer on the hosted page of the simulated identity office. */
+/** What the hosted page of the simulated identity office shows about a customer. */
 export interface HostedVerification {
   readonly environment: FiatEnvironment;
   readonly kind: CustomerKind;
   readonly snapshot: CustomerSnapshot;
-  /** The link where the customer continues. */
+  /** Where the link leads the customer afterwards. */
   readonly redirectUri: string | null;
 }
 
@@ -95,11 +95,14 @@ export interface ControllableFiat {
   decide(environment: FiatEnvironment, customerId: string, decision: CustomerDecision): Promise<boolean>;
   /** Returns the content of the hosted page, or undefined for an unknown token. */
   page(token: string): Promise<HostedVerification | undefined>;
-  /** Returns false when the page does not offer the action. */
+  /** Returns false if the page does not offer the action. */
   usePage(token: string, action: 'accept_terms' | 'complete' | 'decline'): Promise<boolean>;
-  /** Takes the provider up or down. While it is down, requests cannot reach it. */
+  /** Makes the provider available or unavailable. While it is unavailable, requests cannot reach it. */
   setUp(isUp: boolean): void;
-  /** Returns undefined for an unknown account, and `amount` for an amount that cannot be paid. */
+  /**
+   * Reports an incoming payment. Returns undefined for an unknown account, and `amount` for an amount that cannot be
+   * paid.
+   */
   receive(
     environment: FiatEnvironment,
     deposit: {
@@ -111,13 +114,13 @@ export interface ControllableFiat {
       readonly outcome: 'completed' | 'in_review' | 'refunded';
     },
   ): Promise<{ readonly id: string } | 'amount' | undefined>;
-  /** Returns false for an unknown deposit, and for a deposit that has ended. */
+  /** Returns false for an unknown deposit, and for a deposit that has already ended. */
   decideDeposit(
     environment: FiatEnvironment,
     id: string,
     outcome: 'completed' | 'refunded',
   ): Promise<boolean>;
-  /** Returns false for an unknown payout, and for a payout that has ended. */
+  /** Returns false for an unknown payout, and for a payout that has already ended. */
   decidePayout(
     environment: FiatEnvironment,
     id: string,
@@ -136,8 +139,8 @@ export interface TestPayment extends CardPayment {
 }
 
 /**
- * A payment after a control, or the reason why the payment does not allow the control. Undefined for an unknown
- * payment.
+ * A payment after a tester's action, or the reason why the payment does not allow the action. Undefined for an
+ * unknown payment.
  */
 type ControlledPayment = TestPayment | 'amount' | 'funds' | 'status' | undefined;
 
@@ -161,24 +164,24 @@ export interface ControllableCards {
     id: string,
     order: { readonly cents: bigint | undefined; readonly reference: string },
   ): Promise<ControlledPayment>;
-  /** Takes the issuer up or down. While it is down, requests cannot reach it. */
+  /** Makes the issuer available or unavailable. While it is unavailable, requests cannot reach it. */
   setUp(isUp: boolean): void;
 }
 
-/** A snapshot of the whole sandbox. */
+/** Describes a snapshot of the whole sandbox. */
 export interface SnapshotFacts {
   readonly name: string;
   readonly bytes: number;
   /**
-   * The system time and the time of the sandbox's clock, in Unix milliseconds, and the version that saved the
-   * snapshot. Null for an incomplete file.
+   * When the snapshot was saved, by the system clock and by the sandbox's clock (Unix ms), and by which version. Null
+   * for an incomplete file.
    */
   readonly savedAtMs: number | null;
   readonly nowMs: number | null;
   readonly version: string | null;
 }
 
-/** Saves and loads the whole sandbox. When it cannot load a snapshot, it throws an ApiError with the reason. */
+/** Saves and loads the state of the whole sandbox. Throws an ApiError with the reason if it cannot load a snapshot. */
 export interface ControllableSnapshots {
   list(): Promise<readonly SnapshotFacts[]>;
   /** Replaces a snapshot with the same name. */
@@ -188,9 +191,9 @@ export interface ControllableSnapshots {
   /** Returns the bytes of the file. */
   read(name: string): Promise<Buffer>;
   /**
-   * Stores a file that was read from this or another sandbox.
+   * Stores a snapshot file of this or another sandbox.
    *
-   * @throws InvalidSnapshotError for other content.
+   * @throws InvalidSnapshotError for any other content.
    */
   write(name: string, content: Buffer): Promise<SnapshotFacts>;
 }
@@ -198,43 +201,43 @@ export interface ControllableSnapshots {
 /** The prices of assets in US dollars, by name. */
 export interface ControllablePrices {
   all(): Promise<ReadonlyMap<string, string>>;
-  /** Null restores the price that the sandbox starts with. */
+  /** Changes prices. Null restores the initial price. */
   move(changes: ReadonlyMap<string, string | null>): Promise<void>;
 }
 
-/** The simulated login of apps with custom authentication. */
+/** Simulates the login of apps that use custom authentication. */
 export interface SimulatedLogin {
   readonly issuer: string;
   /** The public key as PEM. */
   readonly verificationKey: string;
   jwk(): Promise<{ readonly x?: string; readonly y?: string }>;
-  /** Signs a token for a `custom_user_id`, valid for an hour from `nowMs`. */
+  /** Signs a token for a `custom_user_id` that is valid for an hour from `nowMs`. */
   issue(
     customUserId: string,
     options: { readonly claim: string; readonly audience: string | undefined; readonly nowMs: number },
   ): Promise<string>;
 }
 
-/** The parts of a client's configuration that only the composition has. */
+/** The parts of a client's configuration that only the composition knows. */
 interface ClientConfig {
-  /** The secret of the app that the sandbox started with. */
+  /** The secret of the app with which the sandbox was started. */
   readonly appSecret: string;
   /** The file of the certificate authority. */
   readonly caFile: string;
   readonly signers: readonly { readonly name: SandboxSigner; readonly publicKey: string }[];
-  /** Returns the URL of the JSON-RPC. The name of a chain follows after a slash. */
+  /** Returns the base URL of the JSON-RPC. Append a slash and the name of a chain. */
   rpcUrl(): string;
 }
 
-/** Everything that a handler of the control plane may use. */
+/** Everything that a handler of the control plane can use. */
 export interface ControlContext extends PolicyAnalysis {
-  /** The caller that is recorded with the actions of operators. */
+  /** The caller that is recorded as the author of operators' actions. */
   readonly by: OperatorCaller;
-  /** The app that the sandbox started with. */
+  /** The id of the app with which the sandbox was started. */
   readonly appId: string;
   readonly events: EventContract;
   document(): object;
-  /** The log of requests. Undefined if requests are not recorded. */
+  /** The log of requests; undefined if requests are not recorded. */
   readonly requests: RequestLog | undefined;
   readonly redaction: Redaction;
   readonly ownApi: OwnApi;
@@ -247,20 +250,20 @@ export interface ControlContext extends PolicyAnalysis {
   readonly clientConfig: ClientConfig;
   /** The version of this program. */
   readonly version: string;
-  /** Returns the id of the event log. It changes when a reset or a snapshot replaces the events. */
+  /** Returns the id of the event log, which changes when a reset or a snapshot replaces the events. */
   eventLog(): string;
-  /** Returns the sequence of the last event in the log when the log got its id. */
+  /** Returns the sequence number of the last event that the log had when it got its id. */
   eventLogBeginsAfter(): number;
-  /** Aborted when the caller disconnects or the server stops; handlers must then return. */
+  /** Aborted when the caller disconnects or the server stops. Handlers must then return. */
   readonly signal: AbortSignal;
   readonly clock: ControllableClock;
   readonly movedByRpc: MovedByRpc;
   readonly entropy: Entropy;
   readonly ids: Ids;
   readonly keyStore: KeyStore;
-  /** The simulated login of apps with custom authentication. A snapshot may bring another. */
+  /** Returns the simulated login of apps with custom authentication. Loading a snapshot may replace it. */
   login(): SimulatedLogin;
-  /** The prefix of ids and of the issuer in messages. */
+  /** The word for `service` in ids, and in the issuer of tokens. */
   readonly prefix: string;
   readonly jwks: JwksSource;
   readonly chains: ControllableChains;
@@ -269,14 +272,14 @@ export interface ControlContext extends PolicyAnalysis {
   readonly fiatProviders: FiatProviders;
   readonly log: Log;
   readonly prices: ControllablePrices;
-  /** Returns the sandbox, its clock and its seeded entropy to the state after the start. */
+  /** Resets the sandbox, including its clock and its seeded randomness, to the state after the start. */
   reset(): Promise<void>;
   readonly snapshots: ControllableSnapshots;
-  /** The people who have the keys of the seed data, by public key. */
+  /** The names of the people who have the seed data's keys, by public key. */
   readonly keyNames: ReadonlyMap<string, string>;
   readonly seededKeys: { readonly alice: SeededKey; readonly bob: SeededKey };
   /**
-   * Runs the jobs that act on everything due at the clock's current time, without the maintenance jobs. Waits at most
+   * Runs the jobs for everything that is due at the clock's current time, except maintenance jobs. Waits at most
    * `patienceMs` for the responses of webhook endpoints.
    */
   actJobs(patienceMs: number): Promise<void>;
@@ -291,7 +294,7 @@ export interface ControlContext extends PolicyAnalysis {
   changeApps<T>(work: UnitWork<T>): Promise<T>;
 }
 
-/** Path, query and body of a control plane operation, validated against its contract. */
+/** Path, query and body of an operation of the control plane, validated against its API document. */
 export interface ControlInput<Id extends OperationId> {
   readonly path: Operations[Id]['path'];
   readonly query: Operations[Id]['query'];
@@ -303,28 +306,28 @@ export type Handler<Id extends OperationId> = (
   context: ControlContext,
 ) => Promise<Operations[Id]['response']>;
 
-/** A handler that needs only the analysis of policies, which production offers as well. */
+/** A handler that only analyses policies. Production has such operations too. */
 export type AnalysisHandler<Id extends OperationId> = (
   input: ControlInput<Id>,
   analysis: PolicyAnalysis,
 ) => Promise<Operations[Id]['response']>;
 
-/** The fields of the context that the operations of production's admin port need as well. */
+/** The part of the context that operations of production's admin port have too. */
 export type OperatorContext = Pick<ControlContext, 'read' | 'change' | 'entropy' | 'ids' | 'by'> & {
   readonly clock: Clock;
 };
 
-/** A handler of an operation that production has as well. */
+/** A handler of an operation that production has too. */
 export type OperatorHandler<Id extends OperationId> = (
   input: ControlInput<Id>,
   context: OperatorContext,
 ) => Promise<Operations[Id]['response']>;
 
-/** Every operation, as the modules of `handlers/` export them. */
+/** Every operation's handler, as the modules of `handlers/` export them. */
 export type Handlers = { readonly [Id in OperationId]: Handler<Id> };
 
 /**
- * A handler whose input types are erased. The compiler checks in the registry that each handler accepts its validated
+ * A handler with erased input types. In the registry, the compiler checks that each handler accepts its validated
  * input.
  */
 export type ControlHandler = (

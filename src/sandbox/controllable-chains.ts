@@ -5,19 +5,19 @@ import type { Incentives, VaultRates } from '../ports/chains.ts';
 import type { ControlContext } from './control-plane.ts';
 import type { FundSandboxAddressRequest } from './generated/schemas.ts';
 
-// The interface between the control plane and the simulated chains.
+// The interface of the simulated chains that the control plane uses.
 
-/** A deposit by the faucet. */
+/** A deposit from the faucet. */
 interface ChainDeposit {
   readonly address: string;
   readonly tokenAddress: string | null;
   readonly rawAmount: bigint;
-  /** `decimals` and `symbol` apply to a token that does not exist yet. */
+  /** `decimals` and `symbol` are for a token that does not exist yet. */
   readonly decimals?: number | undefined;
   readonly symbol?: string | undefined;
 }
 
-/** A new vault. `offset` is the number of decimals of its shares minus that of its asset. */
+/** A vault to create. `offset` is the number of decimals of its shares minus that of its asset. */
 interface NewVault {
   readonly name: string;
   readonly asset: string;
@@ -48,17 +48,17 @@ interface NewReward {
 interface ControllableEarn extends Incentives, VaultRates {
   addVault(caip2: string, vault: NewVault): Promise<string>;
   /**
-   * When `rawLiquidity` exceeds what the vault could pay out, changes nothing and returns the amount that it could
-   * pay out.
+   * Changes a vault. If `rawLiquidity` exceeds what the vault could pay out, changes nothing and returns the amount
+   * that it could pay out.
    */
   changeVault(caip2: string, address: string, change: VaultChange): Promise<bigint | undefined>;
-  /** Returns false when the reward would exceed what the address can be given. */
+  /** Adds a reward. Returns false if the address's total would exceed the maximum. */
   addReward(caip2: string, reward: NewReward): Promise<boolean>;
 }
 
 /**
- * Where all units of an asset are. The holders together have the `given` units of the faucet plus the units that
- * contracts `minted`.
+ * Where all units of an asset are. All holders together have the units that the faucet has `given` plus those that
+ * smart contracts have `minted`.
  */
 interface AssetBooks {
   readonly caip2: string;
@@ -76,22 +76,22 @@ interface AddressHolding {
   readonly address: string;
   readonly rawAmount: bigint;
   readonly decimals: number;
-  /** The asset whose price it has, as `prices` names it. */
+  /** The asset whose price it has, under the name in `prices`. */
   readonly pricedAs: string;
 }
 
-/** The symbol and the decimals of an asset. The symbol of a contract that names none is null. */
+/** The symbol (null if the smart contract reports none) and the decimals of an asset. */
 export interface AssetTerms {
   readonly symbol: string | null;
   readonly decimals: number;
 }
 
-/** The effects of an included transaction on a simulated chain. Addresses are in the notation of the chain. */
+/** What an included transaction on a simulated chain has changed. Addresses are in the notation of the chain. */
 interface TransactionEffects {
   readonly movements: readonly {
     readonly from: string;
     readonly to: string;
-    /** Null means the native asset. */
+    /** Null for the native asset. */
     readonly tokenAddress: string | null;
     readonly rawAmount: bigint;
   }[];
@@ -110,9 +110,9 @@ export interface RpcConnection {
 interface RpcCaller {
   /** Aborted when the caller disconnects. */
   readonly signal: AbortSignal;
-  /** Whether its execution must end. */
+  /** Returns whether the execution has taken too long and must end. */
   readonly isLate: () => boolean;
-  /** Undefined for plain HTTP. */
+  /** Undefined for a call by plain HTTP. */
   readonly connection?: RpcConnection | undefined;
 }
 
@@ -127,7 +127,7 @@ interface IncludedTransaction {
   readonly hash: string;
   readonly block: { readonly number: number; readonly seconds: number };
   readonly sender: string;
-  /** Null for the creation of a contract. */
+  /** Null for the creation of a smart contract. */
   readonly recipient: string | null;
   readonly contract: string | null;
   readonly value: bigint;
@@ -148,7 +148,7 @@ interface IncludedTransaction {
 
 export interface StoredAbi {
   readonly name: string;
-  /** The address of the contract. Null means any contract. */
+  /** The address of the smart contract; null for any contract. */
   readonly address: string | null;
   readonly items: readonly unknown[];
 }
@@ -156,24 +156,33 @@ export interface StoredAbi {
 interface ControllableAbis {
   list(): readonly StoredAbi[];
   put(abi: StoredAbi): StoredAbi | 'malformed' | 'too many';
-  /** Returns false when there is no interface of this name. */
+  /** Removes an interface. Returns false if none has this name. */
   remove(name: string): boolean;
-  /** Decodes the data of a call. Addresses and data are lower-case 0x hex. Undefined when no known function matches. */
+  /**
+   * Decodes the data of a call. Addresses and data are lower-case 0x hex. Returns undefined if no known function
+   * matches.
+   */
   call(to: string, data: string): DecodedItem | undefined;
-  /** The name of the function with this selector, without decoding its arguments. */
+  /** Returns the name of the function with this selector, without decoding arguments. */
   functionName(to: string, selector: string): string | undefined;
 }
 
 /** Controls the simulated chains. Callers may pass only chains for which `has` returns true. */
 export interface ControllableChains {
   has(caip2: string): boolean;
-  /** Returns undefined for a token that does not exist. A `tokenAddress` of null is the native asset. */
+  /**
+   * Returns the number of decimals, or undefined for a token that does not exist. A `tokenAddress` of null means the
+   * native asset.
+   */
   decimalsOf(caip2: string, tokenAddress: string | null): Promise<number | undefined>;
-  /** Returns undefined for a token that does not exist. A `tokenAddress` of null is the native asset. */
+  /**
+   * Returns symbol and decimals, or undefined for a token that does not exist. A `tokenAddress` of null means the
+   * native asset.
+   */
   termsOf(caip2: string, tokenAddress: string | null): Promise<AssetTerms | undefined>;
-  /** The effects of a transaction. Empty while no block includes it. */
+  /** Returns the effects of a transaction. They are empty until a block includes it. */
   effectsOf(caip2: string, hash: string): Promise<TransactionEffects>;
-  /** `fault` names the invalid member of the deposit. */
+  /** Deposits an asset from the faucet. If the deposit is invalid, `fault` names the invalid member. */
   fund(
     caip2: string,
     deposit: ChainDeposit,
@@ -181,7 +190,7 @@ export interface ControllableChains {
     | { readonly hash: string; readonly rawBalance: bigint; readonly blockNumber: bigint }
     | { readonly fault: 'address' | 'tokenAddress' | 'rawAmount'; readonly message: string }
   >;
-  /** Runs a JSON-RPC method of the chain's nodes, on EVM chains and Solana. */
+  /** Runs a JSON-RPC method as a node of the chain would, on EVM chains and Solana. */
   rpc(
     caip2: string,
     call: { readonly method: string; readonly params: readonly unknown[] },
@@ -199,25 +208,25 @@ export interface ControllableChains {
     caip2: string,
     page: { limit: number; before: string | undefined },
   ): Promise<readonly IncludedTransaction[]>;
-  /** The interfaces of contracts. */
+  /** Returns the interfaces of smart contracts. */
   abis(): Promise<ControllableAbis>;
-  /** Returns the holdings of every asset, in base units. */
+  /** Returns the books of every asset, in base units. */
   books(): Promise<readonly AssetBooks[]>;
   /** Returns the balances of addresses in the assets that have a price, on the EVM, Solana and Tron chains in use. */
   holdings(addresses: readonly string[]): Promise<readonly AddressHolding[]>;
-  /** The vaults and rewards of EVM chains. */
+  /** Controls the vaults and rewards of EVM chains. */
   readonly earn: ControllableEarn;
-  /** Mines blocks on one chain, or on every chain in use; returns the latest block numbers. */
+  /** Mines blocks on one chain, or on every chain in use. Returns the latest block numbers. */
   mine(caip2: string | undefined, count: number): Promise<ReadonlyMap<string, bigint>>;
   /**
-   * Changes the outcome of a pending transaction. Returns false when no transaction with this hash waits for its
+   * Changes the outcome of a pending transaction. Returns false if no transaction with this hash is waiting for its
    * first block.
    */
   steer(caip2: string, hash: string, effect: 'drop' | 'replace' | 'revert'): Promise<boolean>;
 }
 
 /**
- * Returns the CAIP-2 id of a simulated chain, given by id or name.
+ * Returns the CAIP-2 id of a simulated chain that is given by id or name.
  *
  * @throws ApiError invalid_data
  */
@@ -239,7 +248,7 @@ export function requireSimulatedEvm(chains: ControllableChains, chain: string): 
 }
 
 /**
- * Returns the CAIP-2 id of a simulated chain whose nodes offer JSON-RPC, given by id, name or, for an EVM chain,
+ * Returns the CAIP-2 id of a simulated chain whose nodes offer JSON-RPC. The chain is given by id, name or, on EVM,
  * number.
  *
  * @throws ApiError invalid_data
@@ -250,7 +259,7 @@ export function rpcChain(chains: ControllableChains, chain: string): string {
   throw invalidField('/chain', `expected an EVM or Solana chain, got \`${chain}\``);
 }
 
-/** Whether the nodes of a simulated chain offer JSON-RPC. */
+/** Returns whether the nodes of a simulated chain offer JSON-RPC. */
 export function hasJsonRpc(caip2: string): boolean {
   return /^(eip155|solana):/.test(caip2);
 }

@@ -13,7 +13,7 @@ import type { ControlContext, ControlInput } from './control-plane.ts';
 import type { SandboxEvent, SandboxEventDelivery, SandboxEvents } from './generated/schemas.ts';
 import { type References, readReferences } from './names.ts';
 
-/** The path is malformed or does not exist in the payload. */
+/** Thrown when a path is malformed or does not exist in the payload. */
 export class InvalidPathError extends Error {
   constructor(message: string) {
     super(message);
@@ -24,7 +24,7 @@ export class InvalidPathError extends Error {
 /** Member names and list indexes that lead into a JSON value. */
 type PayloadPath = readonly string[];
 
-/** Far deeper than any payload of the contract. */
+/** The maximum depth of a path, far more than any payload of the API has. */
 const MAX_DEPTH = 32;
 
 /**
@@ -47,7 +47,7 @@ export function parsePath(text: string): PayloadPath {
 export function valueAt(value: unknown, path: PayloadPath): unknown {
   const [name, ...rest] = path;
   if (name === undefined) return value;
-  // `length` is the only own property of an array that is not an element. The comparison is faster than
+  // `length` is the only own property of an array that is not an element. This comparison is faster than
   // `Object.keys`.
   const isMember = typeof value === 'object' && value !== null && Object.hasOwn(value, name);
   if (!isMember || (Array.isArray(value) && name === 'length')) return undefined;
@@ -55,10 +55,10 @@ export function valueAt(value: unknown, path: PayloadPath): unknown {
 }
 
 /**
- * Returns a copy of `value` with `inner` at `path`. Creates missing objects along the path, and missing lists
- * at index 0; a list may grow by one element.
+ * Returns a copy of `value` with `inner` at `path`. Creates missing objects along the path, and missing lists at
+ * index 0; a list may grow by one element.
  *
- * @throws InvalidPathError when the path leads through a scalar or past the end of a list.
+ * @throws InvalidPathError if the path leads through a scalar or past the end of a list.
  */
 export function withValueAt(value: unknown, path: PayloadPath, inner: unknown): unknown {
   const [name, ...rest] = path;
@@ -83,7 +83,8 @@ export function withValueAt(value: unknown, path: PayloadPath, inner: unknown): 
 type Condition = (payload: unknown) => boolean;
 
 /**
- * Parses `path=value`. The condition is satisfied when the value at the path equals `value` as text or as JSON.
+ * Parses `path=value`. The condition is satisfied if the value at the path equals `value`, either as a string or as
+ * JSON.
  *
  * @throws InvalidPathError
  */
@@ -100,8 +101,8 @@ export function parseCondition(text: string): Condition {
 }
 
 /**
- * Parses the command-line text of the value that replaces `current`: a string if `current` is a string, otherwise
- * JSON if the text is valid JSON.
+ * Parses command-line text into the value that replaces `current`: a string if `current` is one, else JSON if the
+ * text is valid JSON, else a string.
  */
 export function readText(text: string, current: unknown): unknown {
   if (typeof current === 'string') return text;
@@ -125,7 +126,7 @@ function unescapeName(name: string): string {
 
 type Query = ControlInput<'listEvents'>['query'];
 
-/** A position in the event log: the log's id and the sequence of the event before the position. */
+/** A position in the event log: the log's id, and the sequence number of the event before the position. */
 interface Position {
   readonly log: string;
   readonly sequence: number;
@@ -140,15 +141,15 @@ interface EventFilter {
 
 const DEFAULT_LIMIT = 100;
 
-/** The number of events read per query while it searches for matches. */
+/** The number of events that are read per query in search of matches. */
 const BATCH = 500;
 const POLL_INTERVAL_MS = 50;
 
 /**
- * Returns events after a position in the log. When there are none, waits up to `wait_ms` for the next events.
+ * Returns events after a position in the log. If there are none, waits up to `wait_ms` for the next events.
  *
- * NOTE: it polls with two short reads each time. It therefore holds no transaction open while it waits, and sees
- * events as soon as they are committed, whichever process recorded them.
+ * NOTE: this polls with two short reads each time. So it keeps no transaction open while it waits, and sees events as
+ * soon as they are committed, whichever process has recorded them.
  */
 export async function followEvents(query: Query, context: ControlContext): Promise<SandboxEvents> {
   const filter: EventFilter = {
@@ -167,7 +168,7 @@ export async function followEvents(query: Query, context: ControlContext): Promi
       wasReset = true;
     }
     const found = await scan(position, filter, context);
-    // If a reset happened between the two reads, the events may come from either log.
+    // If a reset happened between the two reads, the events may belong to either log.
     if (context.eventLog() !== log) continue;
     position = { log, sequence: found.sequence };
     const isOver = performance.now() >= untilMs || context.signal.aborted;
@@ -180,7 +181,7 @@ export async function followEvents(query: Query, context: ControlContext): Promi
   }
 }
 
-/** Reads one batch; returns the matching events and the position after it. */
+/** Reads one batch. Returns the matching events and the position after the batch. */
 async function scan(position: Position, filter: EventFilter, context: ControlContext) {
   const { types, appId, conditions, limit } = filter;
   const { rows, newest } = await context.read(async (em) => {
@@ -214,7 +215,7 @@ async function positionOf(after: string, context: ControlContext): Promise<Posit
   return { log: name, sequence: Number(sequence) };
 }
 
-/** Expands type names and patterns to event types; undefined for all types. */
+/** Expands type names and patterns to event types. Returns undefined for all types. */
 async function typesOf(
   patterns: readonly string[] | undefined,
   { events }: ControlContext,
@@ -247,15 +248,15 @@ async function sleep(durationMs: number, signal: AbortSignal): Promise<void> {
   try {
     await pause(Math.max(durationMs, 0), undefined, { signal });
   } catch (error) {
-    // When the signal is aborted, the caller of `sleep` handles it.
+    // If the signal was aborted, the caller of `sleep` handles it.
     if (!signal.aborted) throw error;
   }
 }
 
 /**
- * Builds the payload of a triggered event: the contract's example with the given branded values.
+ * Builds the payload of a triggered event: the API document's example with the given branded values.
  *
- * @returns the payload in the contract's names.
+ * @returns the payload with the API document's names.
  * @throws ApiError invalid_data with a JSON pointer.
  */
 export async function payloadOf(
@@ -294,7 +295,7 @@ function put(
   }
 }
 
-/** The control plane's representation of events, with the payload that endpoints receive. */
+/** Returns events in the form of the control plane, with the payload that endpoints receive. */
 export async function eventViews(
   rows: readonly RecordedEvent[],
   { events, requests, read }: Pick<ControlContext, 'events' | 'requests' | 'read'>,
@@ -334,7 +335,7 @@ function deliveryView(row: DeliveryProgress): SandboxEventDelivery {
   };
 }
 
-/** The resources that an event is about. */
+/** Returns the resources that an event is about. */
 function referencesOf({ appId, payload }: RecordedEvent): References {
   const body = JSON.parse(payload) as Readonly<Record<string, unknown>>;
   const text = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);

@@ -21,7 +21,7 @@ import { UserKeyEntity } from '../domain/wallets/user-keys/user-key.entity.ts';
 import { WalletImportEntity } from '../domain/wallets/wallets/wallet.entity.ts';
 import type { SandboxUpcomingKind } from './generated/schemas.ts';
 
-/** An event that becomes due. When the clock shows `atMs`, it has happened. */
+/** Something that becomes due. Once the clock shows `atMs`, it has happened. */
 export interface Upcoming {
   readonly atMs: number;
   readonly kind: SandboxUpcomingKind;
@@ -31,15 +31,15 @@ export interface Upcoming {
 interface Search {
   readonly em: SqlEntityManager;
   readonly nowMs: number;
-  /** The maximum number of results of one source, earliest first. */
+  /** The maximum number of results per source, earliest first. */
   readonly limit: number;
-  /** Restricts the search to these kinds. By default, all kinds are searched. */
+  /** Only these kinds are searched. By default, all kinds. */
   readonly kinds?: ReadonlySet<SandboxUpcomingKind>;
 }
 
 type Source = (search: Search) => Promise<readonly Upcoming[]>;
 
-/** The events that become due after `nowMs`, earliest first. */
+/** Returns what becomes due after `nowMs`, earliest first. */
 export async function findUpcoming(search: Search): Promise<readonly Upcoming[]> {
   const found: Upcoming[] = [];
   for (const [kind, source] of Object.entries(sources)) {
@@ -100,7 +100,7 @@ const appSecrets: Source = async ({ em, nowMs }) =>
     ),
   );
 
-/** Requests that were counted in one total at the same time leave its window at the same time. */
+/** Requests that were counted at the same time leave the window of their total at the same time. */
 const runningTotals: Source = async ({ em, nowMs, limit }) => {
   const aggregations = await em.find(AggregationEntity, {}, { fields: ['id', 'windowSeconds'] });
   const byWindow = Map.groupBy(aggregations, ({ windowSeconds }) => windowSeconds * 1000);

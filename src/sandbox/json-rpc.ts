@@ -3,9 +3,9 @@ import { bringDueTimesTo, LAST_MS, passTimeTo } from './clock.ts';
 import type { ControlContext } from './control-plane.ts';
 import type { RpcConnection } from './controllable-chains.ts';
 
-/*
- * The JSON-RPC methods that move time. All chains and the server share one clock. These methods therefore move it
- * like `PUT /_sandbox/clock`, and everything that becomes due on the way happens.
+/**
+ * The JSON-RPC methods that move time. All chains and the server share one clock, so these methods move it like `PUT
+ * /_sandbox/clock`, and everything that becomes due meanwhile happens.
  */
 
 type ClockContext = Pick<
@@ -16,7 +16,7 @@ type ClockContext = Pick<
 /** How far JSON-RPC clients have moved the clock. */
 export interface MovedByRpc {
   totalMs: number;
-  /** For each snapshot, by chain and id: how far the clock had been moved, and the event log at that time. */
+  /** For each snapshot, by chain and id: how far the clock had been moved, and the id of the event log. */
   readonly atSnapshots: Map<string, { readonly totalMs: number; readonly eventLog: string }>;
 }
 
@@ -27,7 +27,7 @@ interface Call {
 
 const MAX_SNAPSHOTS = 10_000;
 
-/** Thrown for a parameter that is not a valid time to move the clock to. */
+/** Thrown for a parameter that is not a valid time for the clock. */
 class RpcTimeError extends Error {
   override readonly name = 'RpcTimeError';
 }
@@ -44,7 +44,7 @@ async function moveTime({ method, params }: Call, context: ClockContext): Promis
 }
 
 /**
- * Moves the clock as far as a method requires, before the chain runs the method.
+ * Moves the clock as far as a method requires. Called before the chain runs the method.
  *
  * @throws RpcTimeError
  */
@@ -78,8 +78,9 @@ async function moveTo(targetMs: number, context: ClockContext): Promise<void> {
 }
 
 /**
- * CHOICE: `evm_revert` undoes the moves of the clock by JSON-RPC since the snapshot. It does not undo time that has
- * passed.
+ * Moves the clock back after `evm_revert`.
+ *
+ * CHOICE: this undoes the moves of the clock by JSON-RPC since the snapshot. It does not undo time that has passed.
  */
 async function moveBack(
   caip2: string,
@@ -110,11 +111,11 @@ type RpcContext = Pick<
   | ('read' | 'change' | 'runDueJobs' | 'actJobs' | 'finishJobs')
 >;
 
-/** The sender of a JSON-RPC message. */
+/** The client that has sent a JSON-RPC message. */
 interface RpcSender {
   /** Aborted when the sender disconnects. */
   readonly signal: AbortSignal;
-  /** Carries notifications to the sender; undefined for plain HTTP. */
+  /** Carries notifications to the client; undefined for plain HTTP. */
   readonly connection?: RpcConnection | undefined;
 }
 
@@ -129,11 +130,11 @@ const TOO_LARGE = -32_003;
 const MAX_CALLS = 1_000;
 
 /**
- * CHOICE: the calls of one message may use five seconds of CPU time in total. Geth limits the elapsed time instead, but
- * then short calls would fail on a busy machine.
+ * CHOICE: the calls in one message may use five seconds of CPU time together. Geth limits the elapsed time, but then
+ * short calls would fail on a busy machine.
  */
 const MESSAGE_CPU_MS = 5_000;
-/** CHOICE: a call that waits for a thread, or for the node of a forked chain, ends after 20 seconds. */
+/** CHOICE: a call that waits for a thread, or for the node of a forked chain, fails after 20 seconds. */
 const MESSAGE_MS = 20_000;
 /** CHOICE: the responses of one batch have at most 25 million characters together, as in geth by default. */
 const MAX_CHARACTERS = 25_000_000;
@@ -141,7 +142,7 @@ const MAX_CHARACTERS = 25_000_000;
 /** The methods after which jobs may be due. */
 const changing = /^(eth_send|evm_|anvil_|hardhat_|sendTransaction$|requestAirdrop$)/;
 
-/** Runs a JSON-RPC 2.0 call, or the calls of a batch in order. */
+/** Executes a JSON-RPC 2.0 call, or the calls of a batch in order. */
 export async function answerMessage(
   context: RpcContext,
   caip2: string,
@@ -193,7 +194,7 @@ export async function answerMessage(
   }
 }
 
-/** Whether a message has used up its time. */
+/** Returns a function that tells whether a message has used up its time. */
 function startTimer(): () => boolean {
   const usedMs = (): number => {
     const { user, system } = process.threadCpuUsage();

@@ -11,14 +11,17 @@ import type {
   SandboxSubject,
 } from './generated/schemas.ts';
 
-// The names of resources to which rows of lists refer. Each function reads all names of a page with one statement.
+// Reads the names of resources to which the rows of lists refer. Each function reads all names for a page with one
+// statement.
 
 type Names = ReadonlyMap<string, string | null>;
 
-/** The kinds of linked accounts whose identifier is a name, best first. */
+/** The kinds of linked accounts that can serve as a user's name, best first. */
 const namingAccounts = ['email', 'phone', 'custom_auth'];
 
-/** The names of users: an email address, a phone number, an id in the app's own login, or another public name. */
+/**
+ * Returns the names of users: an email address, a phone number, an id in the app's own login, or another public name.
+ */
 async function userNames(em: SqlEntityManager, ids: readonly string[]): Promise<Names> {
   if (ids.length === 0) return new Map();
   const accounts = await em.find(
@@ -39,7 +42,7 @@ async function userNames(em: SqlEntityManager, ids: readonly string[]): Promise<
   return names;
 }
 
-/** The display names of wallets. Wallets without a name have the entry null. */
+/** Returns the display names of wallets. A wallet without a name has the entry null. */
 export async function walletNames(em: SqlEntityManager, ids: readonly string[]): Promise<Names> {
   if (ids.length === 0) return new Map();
   const wallets = await em.find(
@@ -50,7 +53,7 @@ export async function walletNames(em: SqlEntityManager, ids: readonly string[]):
   return new Map(wallets.map(({ id, displayName }) => [id, displayName]));
 }
 
-/** The names of policies. */
+/** Returns the names of policies. */
 export async function policyNames(em: SqlEntityManager, ids: readonly string[]): Promise<Names> {
   if (ids.length === 0) return new Map();
   const policies = await em.find(
@@ -61,7 +64,7 @@ export async function policyNames(em: SqlEntityManager, ids: readonly string[]):
   return new Map(policies.map(({ id, name }) => [id, name]));
 }
 
-/** The display names of key quorums. */
+/** Returns the display names of key quorums. */
 async function quorumNames(em: SqlEntityManager, ids: readonly string[]): Promise<Names> {
   if (ids.length === 0) return new Map();
   const quorums = await em.find(
@@ -72,15 +75,15 @@ async function quorumNames(em: SqlEntityManager, ids: readonly string[]): Promis
   return new Map(quorums.map(({ id, displayName }) => [id, displayName]));
 }
 
-/** The id with its name. */
+/** Returns an id together with its name. */
 export function named(id: string, names: Names): SandboxNamed {
   return { id, name: names.get(id) ?? null };
 }
 
 /**
- * The key quorums with these ids.
+ * Returns the key quorums with these ids, each with its members.
  *
- * @param keyNames the people who have the keys of the seed data, by public key.
+ * @param keyNames the names of the people who have the seed data's keys, by public key.
  */
 export async function ownersOf(
   em: SqlEntityManager,
@@ -127,11 +130,11 @@ export async function ownersOf(
 
 /** The resources to which a row of a list refers. */
 export interface References {
-  /** The app whose external ids may name the wallet. Null if the app is unknown. */
+  /** The app to which external ids of wallets belong; null if the app is unknown. */
   readonly appId: string | null;
-  /** What the row is about: its most specific resource. */
+  /** What the row is about. If it refers to several resources, the most specific one. */
   readonly subject: { readonly type: string; readonly id: string } | undefined;
-  /** The id of the wallet, or `ext_wal_` and its external id. */
+  /** The wallet's id, or `ext_wal_` and its external id. */
   readonly walletId: string | undefined;
   readonly userId: string | undefined;
 }
@@ -145,10 +148,10 @@ interface NamedReferences {
 
 const EXTERNAL_PREFIX = 'ext_wal_';
 
-/** Ids of users have the configured prefix in requests, and `service` in the database. */
+/** Converts a user's id. Ids have the configured prefix in requests, and `service` in the database. */
 const storedUserId = (id: string): string => id.replace(/^did:[a-z0-9-]+:/, 'did:service:');
 
-/** Reads the names of everything to which the rows of a page refer, with one statement for each kind of resource. */
+/** Reads the names of everything to which the rows of a page refer, with one statement per kind of resource. */
 export async function readReferences(
   em: SqlEntityManager,
   rows: readonly References[],

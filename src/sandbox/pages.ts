@@ -71,7 +71,7 @@ ${body}
   return { contentType: 'text/html; charset=utf-8', content: Buffer.from(html), headers };
 }
 
-/** The path of the page. */
+/** The path of the page on which users enter a device's code. */
 export const DEVICE_PAGE = '/device';
 
 const style = `
@@ -156,14 +156,14 @@ const body = `<h1>Connect a device</h1>
 </div>`;
 
 /**
- * Builds the sandbox's replacement for the page of an app on which users enter the code of a device. It has no login:
- * users say who they are, and the control plane, which serves only this machine, decides for them.
+ * Builds the sandbox's version of the page on which an app's users enter a device's code. It has no login: users say
+ * who they are, and the control plane, which serves only this machine, decides for them.
  */
 function devicePage() {
   return staticPage({ title: 'Connect a device', body, script, style });
 }
 
-/** The path of the page. The token of the customer follows it. */
+/** The start of the page's path. The customer's token follows it. */
 const VERIFY_PAGE = '/_sandbox/verify/';
 
 // A token of the simulated identity office is 32 hex digits.
@@ -173,7 +173,7 @@ export function verifyPagePath(token: string): string {
   return VERIFY_PAGE + token;
 }
 
-/** Whether a path has the form of a customer's page. The customer may be unknown. */
+/** Returns whether a path has the form of a customer's page. The customer may not exist. */
 function isVerifyPage(path: string): boolean {
   return target.test(path);
 }
@@ -291,15 +291,15 @@ const verifyBody = `<h1 id="title">Verification</h1>
 </div>`;
 
 /**
- * Builds the hosted page of the simulated identity office, to which the links of a verification lead. On it, the
- * customer accepts the terms, and completes or declines the verification. Everybody who knows the token in its path
- * can open it, as at a real provider.
+ * Builds the hosted page of the simulated identity office, to which the links of a verification lead. The customer
+ * accepts the terms on it, and completes or declines the verification. As with a real provider, anyone who knows the
+ * token in its path can open it.
  */
 function verifyPage() {
   return staticPage({ title: 'Verification', body: verifyBody, script: verifyScript });
 }
 
-/** Without the inspector, `/` redirects to the reference. */
+/** The page at `/` if the inspector was not built: a redirect to the reference. */
 const startPage = {
   status: 302,
   contentType: 'text/plain; charset=utf-8',

@@ -3,7 +3,7 @@ import type { PolicyAnalysis } from './control-plane.ts';
 import type { PolicyTrace } from './generated/schemas.ts';
 
 /**
- * Finds the trace of a denial, by the trace's id or the id of the request.
+ * Finds the trace of a denied request, by the trace's id or the request's id.
  *
  * @throws ApiError not_found
  */

@@ -11,9 +11,9 @@ export interface SeededKey {
   readonly publicKey: string;
 }
 
-/** A request to the API of this sandbox with the credentials of its app. */
+/** A request to this sandbox's API, with the credentials of its app. */
 interface ApiRequest {
-  /** The `operationId` of the contract. */
+  /** The `operationId` in the API document. */
   readonly operation: string;
   readonly path?: Readonly<Record<string, string>>;
   readonly body?: object;
@@ -26,14 +26,14 @@ interface ApiAnswer {
   readonly body: Readonly<Record<string, unknown>>;
 }
 
-/** The context of a scenario: runs its steps and records them. */
+/** Runs the steps of a scenario and records them. */
 interface Stage {
   readonly context: ControlContext;
   readonly alice: SeededKey;
   readonly bob: SeededKey;
   readonly resources: readonly SandboxScenarioResource[];
   readonly steps: readonly SandboxScenarioStep[];
-  /** Creates a resource of this type and returns its id. The request must succeed. */
+  /** Creates a resource of this type and returns its id. Throws if the request fails. */
   create(type: string, summary: string, request: ApiRequest): Promise<string>;
   /** Sends a request whose response may be an error. */
   call(summary: string, request: ApiRequest): Promise<ApiAnswer>;
@@ -72,7 +72,7 @@ export function openStage(context: ControlContext): Stage {
   };
 }
 
-/** The error of a scenario that cannot continue, for example because of a fault rule. */
+/** Returns the error of a scenario that cannot continue, for example because of a fault rule. */
 function failed(operation: string, requestId: string | null, body: ApiAnswer['body']): ApiError {
   return new ApiError(
     'invalid_state',
@@ -86,12 +86,12 @@ function signMessage(walletId: string, signWith: readonly SeededKey[] = []): Api
   return { operation: 'walletRpc', path: { wallet_id: walletId }, body, signWith };
 }
 
-/** The command that signs the same message. */
+/** Returns the command that signs the scenario's message. */
 function signMessageCommand(walletId: string, signers: string): string {
   return `custos call walletRpc ${walletId} --sign ${signers} method=personal_sign params.message='Release invoice 2041' params.encoding=utf-8`;
 }
 
-/** The message as the body of a proposal. */
+/** The scenario's message, as the body of a proposal. */
 const messageBody = body;
 
 const keyRevoked: Scenario = {
@@ -191,7 +191,7 @@ const quorumShort: Scenario = {
 };
 
 const CAIP2 = 'eip155:8453';
-/** The interval at which the jobs check a transaction. */
+/** How often the jobs check a transaction. */
 const CHECK_MS = 2_000;
 
 const transactionReverted: Scenario = {
@@ -249,7 +249,7 @@ async function revertNext({ context, note }: Stage, wallet: string): Promise<voi
   note(`The fault rule ${rule.id} makes its next transaction revert`);
 }
 
-/** The discard port. No server listens on it. */
+/** An address at which no server listens: the discard port. */
 const URL = 'http://127.0.0.1:9/hook';
 const DAY_MS = 24 * 3_600_000;
 const DAYS = 5;
@@ -280,12 +280,12 @@ const webhookDown: Scenario = {
   },
 };
 
-/** A situation in which something fails. */
+/** A scenario that shows how something fails. */
 interface Scenario {
   readonly name: string;
-  /** The description of the scenario in one sentence. */
+  /** Describes the scenario in one sentence. */
   readonly summary: string;
-  /** Runs the scenario. Returns commands that show more, or that resolve the situation. */
+  /** Runs the scenario. Returns commands that show more about the failure, or that repair it. */
   play(stage: Stage): Promise<readonly string[]>;
 }
 

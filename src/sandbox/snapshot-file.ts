@@ -16,13 +16,13 @@ const FORMAT = 1;
 /** The maximum number of bytes up to the end of the header. */
 export const HEADER_BYTES = FIXED_BYTES + MAX_HEADER_BYTES;
 
-/** The position of a sandbox in a deterministic stream. */
+/** The position of a sandbox in one of its random streams. */
 interface StreamPosition {
   readonly seed: string;
   readonly drawn: number;
 }
 
-/** The state of a sandbox outside its databases. */
+/** The part of a sandbox's state that is not in its databases. */
 export interface SnapshotState {
   readonly appId: string;
   readonly appSecret: string;
@@ -39,13 +39,13 @@ export interface SnapshotState {
   readonly areCardsUp: boolean;
 }
 
-/** The number of schema steps of each database. */
+/** The number of schema migrations of each database. */
 export interface SchemaVersions {
   readonly database: number;
   readonly chains: number;
 }
 
-/** The whole state of a sandbox at one moment, with its keys. */
+/** The whole state of a sandbox at one moment, including its keys. */
 export interface Snapshot {
   /** The version of the program that saved it. */
   readonly version: string;
@@ -68,7 +68,7 @@ type Header = Omit<Snapshot, 'database' | 'chains'> & {
   readonly chains: Part;
 };
 
-/** Thrown for bytes that are not a complete snapshot. The message gives the reason. */
+/** Thrown for bytes that are not a complete snapshot. The message says why. */
 export class InvalidSnapshotError extends Error {
   constructor(message: string) {
     super(message);
@@ -76,7 +76,7 @@ export class InvalidSnapshotError extends Error {
   }
 }
 
-/** Returns the bytes of a snapshot file, in parts. */
+/** Returns the content of a snapshot file, in parts. */
 export function encodeSnapshot({ database, chains, ...snapshot }: Snapshot): Buffer[] {
   const header = {
     format: FORMAT,
@@ -151,11 +151,11 @@ type Check = (value: unknown) => boolean;
 const isText: Check = (value) => typeof value === 'string' && value !== '' && value.length <= 1_000;
 const isCount: Check = (value) => Number.isSafeInteger(value) && (value as number) >= 0;
 const isBoolean: Check = (value) => typeof value === 'boolean';
-/** A time to which the clock can be moved, up to the end of the year 9999. */
+/** Accepts a time to which the clock can be set, up to the end of the year 9999. */
 const isTime: Check = (value) => isCount(value) && (value as number) <= MAX_TIME_MS;
 const isOffset: Check = (value) => Number.isSafeInteger(value) && Math.abs(value as number) <= MAX_TIME_MS;
 const isCrc: Check = (value) => isCount(value) && (value as number) <= 0xffff_ffff;
-/** The counter of a stream has 32 bits, and each of its values produces 64 bytes. */
+/** Accepts a position in a random stream. A stream's counter has 32 bits, and each of its values yields 64 bytes. */
 const isDrawn: Check = (value) => isCount(value) && (value as number) < 64 * 2 ** 32;
 const orNull =
   (check: Check): Check =>
@@ -183,10 +183,10 @@ const headerChecks: readonly (readonly [path: string, check: Check])[] = [
 const streamNames = ['main', 'requests', 'faults', 'phrases'] as const;
 
 /**
- * Returns the header if a sandbox could have written each value in it. The checks are needed because checksums do not
+ * Returns the header if a sandbox could have written each value in it. Checksums are not enough, because they do not
  * prove who wrote the header.
  *
- * @throws InvalidSnapshotError with the name of the value, but not its content, which may be a secret.
+ * @throws InvalidSnapshotError, which names the value but does not contain it, because it may be secret.
  */
 function requireHeader(header: unknown): Header {
   const require = (path: string, check: Check): void => {
@@ -240,16 +240,20 @@ function requirePart(image: Buffer, part: Part): Buffer {
   return image;
 }
 
-/** More bytes than any stored snapshot has. */
+/** The maximum size of an unpacked file, larger than any stored snapshot. */
 const MAX_BYTES = 300 * 1024 * 1024;
 
-/** Packs a file for a JSON body as gzip in base64. */
+/** Compresses a file for a JSON body: gzip in base64. */
 export async function packFile(content: Buffer): Promise<string> {
   const packed = await promisify(gzip)(content, { level: constants.Z_BEST_SPEED });
   return packed.toString('base64');
 }
 
-/** @throws InvalidSnapshotError */
+/**
+ * Decompresses the result of `packFile`.
+ *
+ * @throws InvalidSnapshotError
+ */
 export async function unpackFile(text: string): Promise<Buffer> {
   try {
     return await promisify(gunzip)(Buffer.from(text, 'base64'), { maxOutputLength: MAX_BYTES });
@@ -259,7 +263,7 @@ export async function unpackFile(text: string): Promise<Buffer> {
   }
 }
 
-/** The control plane's representation of a snapshot. */
+/** Returns a snapshot in the form of the control plane. */
 export function snapshotView({ name, bytes, savedAtMs, nowMs, version }: SnapshotFacts): SandboxSnapshot {
   return { name, bytes, saved_at_ms: savedAtMs, now_ms: nowMs, version };
 }

@@ -14,7 +14,7 @@ import type { AssetTerms, DecodedItem } from './controllable-chains.ts';
 import type { SandboxTransaction, SandboxTransactionDetails } from './generated/schemas.ts';
 import { walletNames } from './names.ts';
 
-/** More events than a transaction of many transfers records. */
+/** The maximum number of events. A transaction with many transfers records fewer. */
 const MAX_EVENTS = 100;
 
 const exclude = ['signedBytes', 'doubt'] as const;
@@ -26,7 +26,7 @@ type Row = Pick<
   | ('feePaid' | 'failureReason' | 'createdAtMs')
 >;
 
-/** The resources that transactions refer to. */
+/** The names of the resources to which transactions refer. */
 interface References {
   /** The names of wallets, by id. */
   readonly wallets: ReadonlyMap<string, string | null>;
@@ -34,7 +34,7 @@ interface References {
   readonly actions: ReadonlyMap<string, string>;
 }
 
-/** One page of the transactions of all apps. */
+/** Returns one page of the transactions of all apps. */
 export async function listTransactionViews(
   query: ControlInput<'listSandboxTransactions'>['query'],
   context: ControlContext,
@@ -47,7 +47,7 @@ export async function listTransactionViews(
 }
 
 /**
- * A transaction with its effects on its chain and the events about it.
+ * Returns a transaction with its effects on its chain and the events about it.
  *
  * @throws ApiError not_found
  */
@@ -129,14 +129,14 @@ async function viewsOf(
 type Call = SandboxTransaction['call'];
 type FunctionName = (contract: string, selector: string) => string | undefined;
 
-/** The call of a contract in a transaction of an EVM chain. */
+/** The fields of an EVM transaction that describe its first call. */
 interface EvmRequest {
   readonly to?: string | null;
   readonly data?: string;
   readonly calls?: readonly EvmRequest[];
 }
 
-/** The first call, because transactions of Tempo may have several. */
+/** Returns the first call. Transactions of Tempo may have several. */
 function requestOf({ transactionRequest }: Row): EvmRequest | undefined {
   if (transactionRequest === null) return undefined;
   const request = JSON.parse(transactionRequest) as EvmRequest;
@@ -156,18 +156,18 @@ async function functionNames(
   rows: readonly Row[],
   { chains }: Pick<ControlContext, 'chains'>,
 ): Promise<FunctionName> {
-  // Reading the interfaces opens the store of the chains.
+  // Reading the interfaces opens the store of the chains, so avoid it if no row needs it.
   if (rows.every(({ transactionRequest }) => transactionRequest === null)) return () => undefined;
   const abis = await chains.abis();
   return (contract, selector) => abis.functionName(contract, selector);
 }
 
-/** The methods of the API that send any transaction, whose content says more than their name. */
+/** The API methods that can send any transaction. What the transaction contains says more than their names. */
 const plainMethod = /^(eth|wallet|tron)_|^signAndSend/;
 
 /**
- * What a transaction does, in one word: the wallet action, `transfer`, `deploy`, the function that it calls, or the
- * method that sent it.
+ * Describes a transaction in one word: the wallet action, `transfer`, `deploy`, the function that it calls, or the
+ * method that has sent it.
  */
 function methodOf(row: Row, call: Call): string {
   if (!plainMethod.test(row.method)) return row.method;
@@ -181,7 +181,7 @@ export type Terms = ReadonlyMap<string, AssetTerms>;
 
 const keyOf = (caip2: string, tokenAddress: string | null): string => `${caip2} ${tokenAddress ?? ''}`;
 
-/** The token of a stored asset; null for `native`. */
+/** Returns the token of a stored asset, or null for `native`. */
 export function tokenOf(movedToken: string | null): string | null {
   return movedToken === 'native' ? null : movedToken;
 }
@@ -198,7 +198,7 @@ function feeOf(caip2: string, feePaid: string, terms: Terms): SandboxTransaction
   return { asset, amount };
 }
 
-/** An amount of an asset. The amount of an unknown token is shown in base units. */
+/** Returns an amount of an asset for display. The amount of an unknown token is in base units. */
 export function amountView(
   caip2: string,
   { tokenAddress, rawAmount }: { readonly tokenAddress: string | null; readonly rawAmount: bigint },
@@ -214,7 +214,7 @@ export function amountView(
   };
 }
 
-/** Reads the terms of each distinct asset once. */
+/** Reads symbol and decimals of each distinct asset once. */
 export async function assetTerms(
   assets: readonly { readonly caip2: string; readonly tokenAddress: string | null }[],
   { chains }: Pick<ControlContext, 'chains'>,
@@ -230,7 +230,7 @@ export async function assetTerms(
   return terms;
 }
 
-/** The terms of the assets that have a name in the contract, for the chains of real nodes. */
+/** Returns symbol and decimals of an asset that has a name in the API, for chains of real nodes. */
 function namedTerms(caip2: string, tokenAddress: string | null): AssetTerms | undefined {
   const chain = chainOfCaip2(caip2);
   if (chain === undefined) return undefined;
@@ -238,7 +238,7 @@ function namedTerms(caip2: string, tokenAddress: string | null): AssetTerms | un
   return asset && { symbol: asset.asset.toUpperCase(), decimals: asset.decimals };
 }
 
-/** A decoded function, event or error. */
+/** Returns a decoded function, event or error in the form of the control plane. */
 export function decodedView(decoded: DecodedItem | undefined) {
   return decoded === undefined ? null : { name: decoded.name, arguments: [...decoded.arguments] };
 }

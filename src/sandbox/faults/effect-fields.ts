@@ -7,7 +7,7 @@ const requestFields: readonly FaultField[] = ['operation', 'app_id', 'wallet_id'
 const transactionFields: readonly FaultField[] = ['chain', 'wallet_id'];
 const webhookFields: readonly FaultField[] = ['event_type', 'app_id', 'wallet_id'];
 
-/** The fields that the rules with each effect use. */
+/** The fields that rules use, by the effect of the rule. */
 export const fieldsOf: Readonly<Record<SandboxFaultEffect, readonly FaultField[]>> = {
   latency: [...requestFields, 'delay_ms', 'max_delay_ms'],
   error: [...requestFields, 'code', 'is_undocumented'],

@@ -11,22 +11,22 @@ export const MAX_FAULTS = 100;
 /** A fault rule. `hits` counts how often the rule was applied. */
 export type FaultRule = SandboxFault;
 
-/** The criteria of a rule, in the server's names. */
+/** The criteria of a rule, under the names that the server uses. */
 export interface Selection {
   /** The CAIP-2 id of the chain. */
   readonly chain?: string | undefined;
   readonly walletId?: string | undefined;
-  /** The names that clients use for the wallet: its id, and its external id if it has one. */
+  /** The names that clients use for the wallet: its id and, if it has one, its external id. */
   readonly walletNames?: readonly string[] | undefined;
-  /** The address in the notation of the chain type; lower case for EVM chains. */
+  /** The wallet's address in the notation of the chain type; lower case on EVM chains. */
   readonly address?: string | undefined;
   readonly eventType?: string | undefined;
 }
 
-/** An applied rule. */
+/** A rule that was applied, with the values that were drawn for it. */
 export interface FaultHit {
   readonly rule: FaultRule;
-  /** The delay. It is drawn at random if the rule has a range. */
+  /** The delay. If the rule has a range, it was drawn at random. */
   readonly delayMs: number;
 }
 
@@ -36,20 +36,20 @@ export interface FaultHit {
  * CHOICE: a reset removes them, like everything else that was created since the start.
  */
 export interface FaultRules {
-  /** Returns undefined when there are too many rules. */
+  /** Adds a rule. Returns undefined if there are too many rules. */
   add(rule: Omit<FaultRule, 'id' | 'hits'>, selection: Selection): FaultRule | undefined;
   all(): readonly FaultRule[];
   find(id: string): FaultRule | undefined;
   remove(id: string): FaultRule | undefined;
   /** Removes all rules and returns how many there were. */
   clear(): number;
-  /** Returns to the state after the start: no rules, and the first id comes next. */
+  /** Resets to the state after the start: no rules, and ids start again from the first. */
   restart(): void;
   /**
-   * Returns the first rule with one of these effects that matches the occasion and is drawn.
+   * Returns the first rule that has one of these effects, matches, and is drawn by its probability.
    *
-   * CHOICE: at most one rule is applied to an occasion, and the rules after it are not tried. A rule with the
-   * probability 1 draws nothing.
+   * CHOICE: at most one rule is applied, and the rules after it are not tried. A rule with the probability 1 draws no
+   * random number.
    */
   draw(
     effects: ReadonlySet<SandboxFaultEffect>,
@@ -57,12 +57,16 @@ export interface FaultRules {
   ): FaultHit | undefined;
 }
 
-/** @param entropy draws whether a rule is applied to an occasion, and the delays. */
+/**
+ * Creates an empty set of rules.
+ *
+ * @param entropy decides by chance whether a rule is applied, and draws the delays.
+ */
 export function createFaultRules(entropy: Entropy): FaultRules {
   let rules: FaultRule[] = [];
   const selections = new WeakMap<FaultRule, Selection>();
   let lastNumber = 0;
-  /** Draws a number from 0 to less than 1. */
+  /** Draws a random number from 0 to below 1. */
   const share = (): number => Buffer.from(entropy.bytes(4)).readUInt32BE() / 2 ** 32;
   const applies = (rule: FaultRule): boolean => {
     if (rule.count !== null && rule.hits >= rule.count) return false;
@@ -112,8 +116,8 @@ export function createFaultRules(entropy: Entropy): FaultRules {
 type SelectionContext = Pick<ControlContext, 'chains' | 'events' | 'read' | 'appId'>;
 
 /**
- * Reads the criteria of a rule. Rules for requests compare the values that clients send, so their wallet need not
- * exist yet.
+ * Reads the criteria of a rule. Rules for requests are compared with the values that clients send, so their wallet
+ * need not exist yet.
  *
  * @throws ApiError not_found for an unknown wallet; invalid_data for an unknown chain or event type.
  */
@@ -136,7 +140,10 @@ export async function selectionOf(
 
 const EXTERNAL_PREFIX = 'ext_wal_';
 
-/** Finds a wallet of any app by its id. An external id finds only a wallet of the app that the sandbox started with. */
+/**
+ * Finds a wallet of any app by its id. By an external id, finds only a wallet of the app with which the sandbox was
+ * started.
+ */
 async function findAnyWallet(walletId: string, { read, appId }: SelectionContext) {
   const where = walletId.startsWith(EXTERNAL_PREFIX)
     ? { appId, externalId: walletId.slice(EXTERNAL_PREFIX.length) }
@@ -159,7 +166,7 @@ async function knownType(named: string, { events }: SelectionContext): Promise<s
   throw invalidField('/event_type', await events.unknownType(named));
 }
 
-/** An error as in an example of the API document. */
+/** An error that an example of the API document shows. */
 interface DocumentedError {
   readonly message: string | undefined;
   readonly data: Readonly<Record<string, unknown>> | undefined;
@@ -167,7 +174,7 @@ interface DocumentedError {
 
 export type DocumentedErrors = ReadonlyMap<string, ReadonlyMap<ErrorCode, DocumentedError>>;
 
-/** The fields of an OpenAPI document that its errors need. */
+/** The fields of an OpenAPI document from which errors are read. */
 interface ErrorsDocument {
   readonly paths: Readonly<
     Record<
@@ -191,8 +198,8 @@ interface Example {
 }
 
 /**
- * Returns the documented errors. For each error code of a response, the document has one example whose name is the
- * code.
+ * Returns the documented errors. The API document has one example for each error code of a response, and the code is
+ * the example's name.
  */
 export function documentedErrorsOf({ paths }: ErrorsDocument): DocumentedErrors {
   return new Map(
@@ -210,7 +217,7 @@ function errorsOf(responses: Readonly<Record<string, Response>>): Map<ErrorCode,
   return new Map(
     examples.map(([code, { value }]) => [
       code as ErrorCode,
-      // The `error` of an OAuth error (RFC 6749) is a code, not a message.
+      // The `error` member of an OAuth error (RFC 6749) is a code, not a message.
       { message: 'error_description' in value ? undefined : value.error, data: value.data },
     ]),
   );

@@ -26,7 +26,7 @@ type RequestEffect = (typeof requestEffects)[number];
 
 const effects: ReadonlySet<SandboxFaultEffect> = new Set(requestEffects);
 
-/** Finds the rule that applies to a request. */
+/** Returns a function that finds the rule for a request. */
 export function findRequestFault(rules: FaultRules, documented: () => DocumentedErrors): FindRequestFault {
   return (request) => {
     const hit = rules.draw(effects, (rule, selection) => selects(rule, { request, selection, documented }));
@@ -54,7 +54,7 @@ export function codeOf({ effect, code }: Pick<FaultRule, 'effect' | 'code'>): Er
   return code === null ? undefined : (code as ErrorCode);
 }
 
-/** Whether the id is a segment of the path, a value of the query or a text in the body. */
+/** Returns whether the wallet's id is a segment of the path, a value in the query, or a string in the body. */
 function names({ target, rawBody }: SelectableRequest, walletId: string): boolean {
   const isInTarget = target.split(/[/?&=]/).some((part) => part === encodeURIComponent(walletId));
   return isInTarget || (rawBody.length > 0 && Buffer.from(rawBody).includes(JSON.stringify(walletId)));
@@ -90,7 +90,7 @@ const transactionEffects: ReadonlySet<SandboxFaultEffect> = new Set<SandboxFault
   'transaction_reorganization',
 ]);
 
-/** Finds the rule that applies to a transaction of a simulated chain. */
+/** Returns a function that finds the rule for a transaction of a simulated chain. */
 export function drawTransactionFault(rules: FaultRules): DrawTransactionFault {
   return ({ caip2, signers }) => {
     const hit = rules.draw(transactionEffects, (rule, { chain, address }) => {
@@ -123,7 +123,7 @@ const attemptEffects: ReadonlySet<SandboxFaultEffect> = new Set<SandboxFaultEffe
   'webhook_bad_signature',
 ]);
 
-/** Finds the rule that delays a new delivery. */
+/** Returns a function that finds the rule which delays a new delivery. */
 export function delayByRules(rules: FaultRules): DelayDelivery {
   return (event) => {
     const hit = rules.draw(deliveryEffects, selecting(event));
@@ -131,7 +131,7 @@ export function delayByRules(rules: FaultRules): DelayDelivery {
   };
 }
 
-/** Wraps a sender: attempts that a rule selects are sent twice, or with a wrong signature. */
+/** Wraps a sender. Attempts that a rule selects are sent twice, or with a wrong signature. */
 export function withAttemptFaults(sender: WebhookSender, rules: FaultRules): WebhookSender {
   return {
     ...sender,
@@ -140,7 +140,7 @@ export function withAttemptFaults(sender: WebhookSender, rules: FaultRules): Web
       const hit = rules.draw(attemptEffects, selecting({ ...event, payload }));
       if (hit === undefined) return sender.send(request);
       if (hit.rule.effect === 'webhook_bad_signature') return sender.send(withBadSignature(request));
-      // In parallel, so that both attempts together take no longer than the claim of the endpoint lasts.
+      // In parallel, so that the two attempts together take no longer than the endpoint is claimed.
       const [outcome] = await Promise.all([sender.send(request), sender.send(request)]);
       return outcome;
     },
@@ -155,10 +155,7 @@ function selecting({ type, appId, payload }: SelectableEvent) {
   };
 }
 
-/**
- * Returns the request with wrong signatures, which have the right length. In the first byte of each, every bit is
- * inverted.
- */
+/** Returns the request with wrong signatures of the right length: the first byte of each is inverted. */
 function withBadSignature(request: WebhookRequest): WebhookRequest {
   const names = ['webhook-signature', 'svix-signature'];
   const headers = Object.entries(request.headers).map(([name, value]) => [

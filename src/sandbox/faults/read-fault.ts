@@ -5,7 +5,7 @@ import { fieldsOf } from './effect-fields.ts';
 import type { DocumentedErrors, FaultRule } from './fault-rules.ts';
 import { codeOf, requestEffects } from './faults.ts';
 
-/** CHOICE: the delay of a rule that gives none. */
+/** CHOICE: the delay of a rule that sets none. */
 const DEFAULT_DELAY_MS = 1_000;
 const DEFAULT_LONG_DELAY_MS = 60_000;
 const DEFAULT_BLOCKS = 2;
@@ -71,7 +71,11 @@ export function readFault(
   return rule;
 }
 
-/** @throws ApiError for a rule that selects no operation. */
+/**
+ * Requires that the operation exists and documents the error.
+ *
+ * @throws ApiError for a rule that selects no operation.
+ */
 function requireKnown(rule: Omit<FaultRule, 'id' | 'hits'>, documented: DocumentedErrors): void {
   const { operation, effect } = rule;
   const known = operation === null ? undefined : documented.get(operation);

@@ -54,7 +54,7 @@ export const restoreWallet: OperatorHandler<'restoreWallet'> = async (
   };
 };
 
-/** The control plane's representation of an app, without its secrets. */
+/** Returns an app in the form of the control plane, without its secrets. */
 function appView(app: App): SandboxApp {
   return {
     id: app.id,

@@ -52,7 +52,7 @@ export const steerFiatPayout: Handler<'steerFiatPayout'> = async ({ path, body }
 /**
  * Releases or refunds a deposit that the simulated bank holds.
  *
- * @throws ApiError not_found; invalid_state when the bank has sent or refunded the deposit.
+ * @throws ApiError not_found; invalid_state if the bank has already released or refunded the deposit.
  */
 async function decideFiatDeposit(
   { fiat, read, runDueJobs }: ControlContext,

@@ -7,7 +7,7 @@ import type { SandboxCardPayment } from '../generated/schemas.ts';
 export const authorizeCardPayment: Handler<'authorizeCardPayment'> = async ({ body }, context) => {
   const { amount, reference, pin, merchant_name: merchant = null, outcome } = body;
   const { cards, read, runDueJobs } = context;
-  // A job reports changes of users and wallets to the issuer.
+  // A job reports changed users and wallets to the issuer. Run it first.
   await runDueJobs();
   const card = await read((em) => getCard(em, body.card_id));
   if (card === undefined) throw notFound('Card');
@@ -52,7 +52,7 @@ export const refundCardPayment: Handler<'refundCardPayment'> = async ({ path, bo
 /**
  * Converts a valid amount to cents.
  *
- * @throws ApiError invalid_data when it is zero.
+ * @throws ApiError invalid_data if it is zero.
  */
 function centsOf(amount: string): bigint {
   const [whole = '', fraction = ''] = amount.split('.');
@@ -61,7 +61,11 @@ function centsOf(amount: string): bigint {
   return cents;
 }
 
-/** @throws ApiError not_found; invalid_data or invalid_state when the payment does not allow the control. */
+/**
+ * Returns a payment in the form of the control plane.
+ *
+ * @throws ApiError not_found; invalid_data or invalid_state if the payment does not allow the tester's action.
+ */
 async function paymentView(
   { read }: Pick<ControlContext, 'read'>,
   payment: TestPayment | 'amount' | 'funds' | 'status' | undefined,

@@ -46,7 +46,7 @@ export const setClock: Handler<'setClock'> = async ({ body }, context) => {
   return clockView(clock);
 };
 
-/** The control plane's representation of the clock. */
+/** Returns the clock in the form of the control plane. */
 function clockView(clock: ControllableClock): SandboxClock {
   const nowMs = clock.now();
   return { now_ms: nowMs, now: new Date(nowMs).toISOString(), frozen: clock.isFrozen };

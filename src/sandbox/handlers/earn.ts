@@ -8,7 +8,7 @@ import type { ControlContext, Handler } from '../control-plane.ts';
 import { requireSimulatedEvm } from '../controllable-chains.ts';
 import type { SandboxEarnVault } from '../generated/schemas.ts';
 
-/** The number of decimals of the shares of `morpho` vaults. */
+/** The number of decimals that the shares of `morpho` vaults have. */
 const MORPHO_DECIMALS = 18;
 
 export const createEarnVault: Handler<'createEarnVault'> = async ({ path, body }, context) => {
@@ -63,7 +63,7 @@ export const changeEarnVault: Handler<'changeEarnVault'> = async ({ path, body }
   return earnVaultView(context, vault);
 };
 
-/** The number of decimals of a token that does not exist yet. */
+/** The number of decimals that a token gets if it does not exist yet. */
 const NEW_TOKEN_DECIMALS = 18;
 
 function requireAddress(pointer: string, text: string): string {
@@ -93,7 +93,7 @@ export const addEarnReward: Handler<'addEarnReward'> = async ({ body }, { chains
   };
 };
 
-/** The control plane's representation of a vault, with its current yield. */
+/** Returns a vault in the form of the control plane, with its current yield. */
 async function earnVaultView({ chains }: ControlContext, vault: EarnVault): Promise<SandboxEarnVault> {
   const rate = await chains.earn.rateOf(vault.caip2, vault.address);
   return {

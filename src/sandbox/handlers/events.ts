@@ -39,8 +39,8 @@ export const countEvents: Handler<'countEvents'> = async (_input, { read, events
 export const getEvent: Handler<'getEvent'> = async ({ path }, context) =>
   oneView(await context.read((em) => findEvent(em, path.event_id)), context);
 
-// CHOICE: a replayed event gets a new id, because receivers drop events whose id they have already processed. To
-// retry one delivery under its id, replay the delivery instead.
+// CHOICE: a replayed event gets a new id, because receivers ignore events whose id they have already processed. To
+// retry a delivery under its own id, replay the delivery instead.
 export const replayEvent: Handler<'replayEvent'> = async ({ path }, context) => {
   const { clock, ids } = context;
   const event = await context.change(async (em, notes) => {

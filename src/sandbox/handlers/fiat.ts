@@ -9,7 +9,7 @@ import type { SandboxVerificationPage } from '../generated/schemas.ts';
 
 type Body = ControlInput<'decideVerification'>['body'];
 
-// The contact of a customer that a tester verifies. The simulated office stores no contacts.
+// The contact of a customer that a tester verifies, because the simulated identity office stores no contacts.
 const EMAIL = 'customer@example.com';
 
 function entityOf({ user_id: userId, organization_id: organizationId }: Body): FiatEntity {
@@ -61,7 +61,7 @@ export const useVerificationPage: Handler<'useVerificationPage'> = async ({ path
   }
   const place = { provider: 'bridge', environment };
   const known = await context.read((em) => getCustomerById(em, place, snapshot.id));
-  // The user or organization may have been deleted.
+  // The user or organization may have been deleted meanwhile.
   if (known !== undefined) await refreshCustomer(context, known);
   await context.runDueJobs();
   return verificationPageView(await findVerificationPage(context, path.token));
@@ -75,8 +75,8 @@ export const setProviderState: Handler<'setProviderState'> = async ({ path, body
 };
 
 /**
- * Reads a customer from the provider and stores the result, with the event if something changed. Returns the current
- * row.
+ * Reads a customer from the provider and stores the result, with the event if something has changed. Returns the
+ * current row.
  */
 async function refreshCustomer(
   { fiatProviders, log, ids, clock, change }: ControlContext,
@@ -88,7 +88,7 @@ async function refreshCustomer(
 }
 
 /**
- * Finds the verification to which a link leads.
+ * Finds the verification to which a link belongs.
  *
  * @throws ApiError not_found
  */
@@ -101,7 +101,7 @@ async function findVerificationPage(
   return page;
 }
 
-/** The content of the hosted page. */
+/** Returns what the hosted page shows. */
 function verificationPageView({
   kind,
   environment,

@@ -41,7 +41,7 @@ export const removeOperator: OperatorHandler<'removeOperator'> = async ({ path }
   );
 };
 
-/** CHOICE: the page size when the request gives none. */
+/** CHOICE: the page size if the request does not set one. */
 const DEFAULT_LIMIT = 50;
 
 export const listOperatorRecords: OperatorHandler<'listOperatorRecords'> = async (

@@ -15,15 +15,15 @@ import type { PolicyExplanation, PolicyReplay } from '../generated/schemas.ts';
 import { policyTrace } from '../policy-trace.ts';
 
 export const explainPolicy: AnalysisHandler<'explainPolicy'> = ({ body }, { analyze }) =>
-  // The domain's types are the read-only versions of the contract's types.
+  // The domain's types are read-only versions of the API document's types.
   analyze(async (context) => (await explainPolicyVerb(context, body as ExplainInput)) as PolicyExplanation);
 
 export const replayPolicy: AnalysisHandler<'replayPolicy'> = ({ body }, { analyze }) =>
-  // The domain's types are the read-only versions of the contract's types.
+  // The domain's types are read-only versions of the API document's types.
   analyze(async (context) => (await replayPolicyVerb(context, body as ReplayInput)) as PolicyReplay);
 
 export const lintPolicy: AnalysisHandler<'lintPolicy'> = ({ body }, { analyze }) =>
-  // The domain's types are the read-only versions of the contract's types.
+  // The domain's types are read-only versions of the API document's types.
   analyze((context) => lintPolicyVerb(context, body as LintInput));
 
 export const getPolicyTrace: AnalysisHandler<'getPolicyTrace'> = ({ path }, analysis) =>

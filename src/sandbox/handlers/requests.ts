@@ -29,7 +29,7 @@ export const deleteRequests: Handler<'deleteRequests'> = async (_input, { reques
   deleted: requireLog(requests).clear(),
 });
 
-/** Returns null if a reset has deleted the trace. */
+/** Returns the trace of a request's policy decision, or null if a reset has deleted it. */
 async function traceOf(requestId: string, context: ControlContext): Promise<PolicyTrace | null> {
   try {
     return await policyTrace(requestId, context);
@@ -39,13 +39,13 @@ async function traceOf(requestId: string, context: ControlContext): Promise<Poli
   }
 }
 
-/** Decodes the calls in a request body by the interfaces of the sandbox and the uploaded ones. */
+/** Decodes the calls in a request body, by the sandbox's own interfaces and by uploaded ones. */
 async function contractCallsOf(
   { rawBody }: Pick<AnsweredRequest, 'rawBody'>,
   body: unknown,
   { chains }: ControlContext,
 ): Promise<RecordedExchange['contract_calls']> {
-  // Reading the interfaces opens the store of the chains, which most requests do not concern.
+  // Reading the interfaces opens the store of the chains, which most requests do not need.
   const mayHaveCalls = Buffer.from(rawBody.buffer, rawBody.byteOffset, rawBody.length).includes('"data"');
   if (!mayHaveCalls) return [];
   const abis = await chains.abis();

@@ -92,14 +92,14 @@ export const listSandboxPolicies: Handler<'listSandboxPolicies'> = async ({ quer
 
 const ofApp = (appId: string | undefined): object => (appId === undefined ? {} : { appId });
 
-/** The newest wallets of a policy or a key quorum, and the number of all. */
+/** The newest wallets that a policy or a key quorum has, and the number of all of them. */
 type WalletsOf = Pick<SandboxPolicy, 'wallets' | 'wallet_count'>;
 
 const noWallets: WalletsOf = { wallets: [], wallet_count: 0 };
 
 const MAX_WALLETS = 10;
 
-/** The wallets of each owner or policy, by its id. A JSON array passes the ids as one parameter. */
+/** Returns the wallets of each owner or policy, by its id. The ids are passed as one parameter, a JSON array. */
 async function walletsOf(
   em: SqlEntityManager,
   column: 'owner_id' | 'policy_id',
@@ -121,14 +121,14 @@ async function walletsOf(
   );
 }
 
-/** The condition that one of a wallet's texts contains `text`. SQLite folds only ASCII letters. */
+/** Returns the condition that one of a wallet's strings contains `text`. SQLite ignores case only for ASCII letters. */
 function containing(text: string): object {
   const folded = text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
   const texts = `lower(coalesce(display_name, '') || char(10) || coalesce(external_id, '') || char(10) || address || char(10) || id)`;
   return { [raw(`instr(${texts}, ?) > 0`, [folded])]: [] };
 }
 
-/** The chain types whose assets have a price. */
+/** Returns whether the assets of a chain type have a price. */
 function hasPrices(chainType: string): boolean {
   return pricedChainTypes.has(chainType);
 }
@@ -136,9 +136,9 @@ function hasPrices(chainType: string): boolean {
 const pricedChainTypes = new Set(['ethereum', 'solana', 'tron']);
 
 /**
- * The value in US dollars of the balances of addresses on the simulated chains, by address.
+ * Returns the value in US dollars of the balances of addresses on simulated chains, by address.
  *
- * CHOICE: assets without a price and assets of test networks count as nothing.
+ * CHOICE: assets without a price and assets of test networks count as zero.
  */
 async function worthsOf(
   addresses: readonly string[],

@@ -144,7 +144,7 @@ export const takeOverUser: OperatorHandler<'takeOverUser'> = async (
   return { id: row.id, app_id: row.app_id, linked_accounts: linkedAccounts.map(({ type }) => type) };
 };
 
-/** The control plane's representation of a device code, without the code that only the device knows. */
+/** Returns a device code in the form of the control plane, without the code that only the device knows. */
 async function deviceCodeView(
   em: SqlEntityManager,
   code: OauthDeviceCode,

@@ -7,10 +7,10 @@ import { namesWallet, requestSummaries } from './request-view.ts';
 
 type Query = ControlInput<'listRequests'>['query'];
 
-/** Selects requests of the log. */
+/** Criteria that select requests in the log. */
 export type RequestFilter = Pick<Query, 'operation' | 'status' | 'code' | 'wallet'>;
 
-/** The name of a log and the sequence of the request before the position. */
+/** A position in the log: the log's name, and the sequence number of the request before the position. */
 interface Position {
   readonly log: string;
   readonly sequence: number;
@@ -19,7 +19,7 @@ interface Position {
 const DEFAULT_LIMIT = 100;
 
 /**
- * Returns requests after a position in the log. When there are none, waits up to `wait_ms` for the next one.
+ * Returns requests after a position in the log. If there are none, waits up to `wait_ms` for the next request.
  *
  * @throws ApiError not_found for a request id that is not in the log.
  */
@@ -56,7 +56,7 @@ export async function followRequests(
   }
 }
 
-/** Returns the matching requests from a sequence on, and the sequence of the last request that was read. */
+/** Returns the matching requests after a sequence number, and the sequence number of the last request that was read. */
 function scan(
   log: RequestLog,
   { from, matches, limit }: { from: number; matches: (answered: AnsweredRequest) => boolean; limit: number },
@@ -97,7 +97,7 @@ function filterOf({
     (wallet === undefined || namesWallet(answered, wallet));
 }
 
-/** Whether a status matches a pattern such as `404` or `4xx`. */
+/** Returns whether a status matches a pattern such as `404` or `4xx`. */
 function hasStatus(status: number, pattern: string): boolean {
   return pattern.endsWith('xx') ? String(status)[0] === pattern[0] : String(status) === pattern;
 }

@@ -3,7 +3,7 @@ import type { AnsweredRequest } from '../../ports/requests.ts';
 import type { HttpArchive } from '../generated/schemas.ts';
 import type { Header, Redaction } from './redact.ts';
 
-/** The number of entries after which other requests are served. */
+/** Other requests are handled after each batch of this many entries. */
 const BATCH = 100;
 
 /**
@@ -37,7 +37,7 @@ function entryOf(answered: AnsweredRequest, redaction: Redaction, origin: string
     request: requestOf(answered, redaction, origin),
     response: responseOf(answered, redaction),
     cache: {},
-    // -1 means that the server does not know the time.
+    // -1 means "unknown".
     timings: { send: -1, wait: durationMs, receive: -1 },
     _requestId: answered.id,
     _operationId: answered.operation ?? null,
@@ -98,8 +98,8 @@ function headerOf(headers: readonly Header[], name: string): string | undefined 
 }
 
 /**
- * The URL that the client requested (RFC 9112 section 3.3). Its `Host` and its target may be anything that Node
- * accepts. The target can be an absolute URL or `*`. A target that begins with two slashes is a path.
+ * Returns the URL that the client requested (RFC 9112 section 3.3). `Host` and target may be anything that Node.js
+ * accepts. The target may be an absolute URL or `*`. A target that begins with two slashes is a path.
  */
 export function urlOf(target: string, host: string | undefined, origin: string): URL {
   const { protocol, host: ownHost } = new URL(origin);

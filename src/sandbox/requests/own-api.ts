@@ -7,9 +7,9 @@ import type { ReplaySandboxRequest, SandboxSigner } from '../generated/schemas.t
 /** A key of the sandbox's seed data. */
 export type Signer = SandboxSigner;
 
-/** A request to the API. */
+/** A request to the API, by operation. */
 export interface ApiCall {
-  /** The `operationId` of the contract. */
+  /** The `operationId` in the API document. */
   readonly operation: string;
   readonly path: Readonly<Record<string, string>>;
   readonly query: Readonly<Record<string, unknown>>;
@@ -28,11 +28,15 @@ export interface ApiResponse {
 
 /** The API of this server, as a client sees it. */
 export interface OwnApi {
-  /** @throws ApiError invalid_data for an unknown operation or a missing parameter of the path. */
+  /**
+   * Calls an operation.
+   *
+   * @throws ApiError invalid_data for an unknown operation or a missing path parameter.
+   */
   call(call: ApiCall, signal: AbortSignal): Promise<ApiResponse>;
   /**
-   * Adds a signature to the request that an intent proposes. Returns the error response when the intent cannot be
-   * read.
+   * Adds a signature to the request that an intent proposes. If the intent cannot be read, returns the error
+   * response.
    */
   signIntent(
     intentId: string,
@@ -40,7 +44,7 @@ export interface OwnApi {
     at: { readonly nowMs: number; readonly signal: AbortSignal },
   ): Promise<ApiResponse>;
   /**
-   * Sends a recorded request again, changed and signed as `repetition` says; without it, unchanged.
+   * Sends a recorded request again, changed and signed as `repetition` says, or unchanged without it.
    *
    * @throws ApiError invalid_data for a change that the body does not allow.
    */
@@ -52,9 +56,9 @@ export interface OwnApi {
 }
 
 /**
- * Applies changes to a JSON body, one after the other (RFC 6902; `add` replaces an element of a list).
+ * Applies changes to a JSON body in order (RFC 6902; `add` replaces an element of a list).
  *
- * @throws ApiError invalid_data that names the change.
+ * @throws ApiError invalid_data, which names the change.
  */
 export function changedBody(body: unknown, changes: readonly BodyChange[]): unknown {
   return changes.reduce((at, change, index) => {

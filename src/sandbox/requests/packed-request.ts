@@ -1,20 +1,20 @@
 import type { AnsweredRequest } from '../../ports/requests.ts';
 
-/** A queue of byte strings, stored outside of the JavaScript heap. */
+/** A queue of byte strings. It is stored outside of the JavaScript heap. */
 interface ByteQueue {
   add(bytes: Uint8Array): void;
   /**
-   * Returns memory for up to `most` bytes, which the caller can write without a copy, from `offset` on. Undefined
-   * when the memory would lie in two pieces.
+   * Returns memory for up to `most` bytes, which the caller can write directly, from `offset` on. Returns undefined
+   * if there is not enough contiguous memory.
    */
   room(most: number): Buffer | undefined;
-  /** The offset at which `room` begins in the memory. */
+  /** Returns the offset in that memory at which `room` begins. */
   offset(): number;
-  /** Adds the bytes that the caller wrote into the memory of `room`. */
+  /** Adds the bytes that the caller has written into the memory of `room`. */
   keep(length: number): void;
-  /** The position at which the next bytes are added. It increases with every addition. */
+  /** Returns the position at which the next bytes will be added. It increases with every addition. */
   end(): number;
-  /** Returns a copy of bytes that were added at a position and not dropped. */
+  /** Returns a copy of bytes that were added at a position and have not been dropped. */
   read(position: number, length: number): Buffer;
   /** Drops the oldest bytes. */
   drop(length: number): void;
@@ -32,13 +32,13 @@ const MAX_UNUSED = 4;
  * dropped.
  */
 export function createByteQueue(pieceBytes = PIECE_BYTES): ByteQueue {
-  /** The memory from the position `firstPiece * pieceBytes` onward. */
+  /** The memory from the position `firstPiece * pieceBytes` on. */
   let pieces: Buffer[] = [];
   let unused: Buffer[] = [];
   let firstPiece = 0;
   let [start, end] = [0, 0];
 
-  /** Calls `copy` with the part of each piece that lies in a range, and with the offset of the part in the range. */
+  /** Calls `copy` for each piece of memory that a range covers, with the covered part and its offset in the range. */
   const inPieces = (position: number, length: number, copy: (part: Buffer, at: number) => void): void => {
     for (let at = 0; at < length; ) {
       const offset = (position + at) % pieceBytes;
@@ -102,16 +102,16 @@ export function createByteQueue(pieceBytes = PIECE_BYTES): ByteQueue {
  * the memory. The garbage collector would move each of them twice, which takes longer than packing.
  */
 
-/** Fields that only some requests have, as JSON. */
+/** Fields that only some requests have. They are stored as JSON. */
 interface Rest extends Pick<Partial<AnsweredRequest>, 'effects' | 'why'> {
   readonly signers?: readonly string[] | undefined;
 }
 
 /** The ends of the parts, a flag for whether there is a response, and three times. */
 const NUMBERS_BYTES = 40;
-/** UTF-8 needs at most this many bytes for each UTF-16 unit of a string. */
+/** UTF-8 needs at most this many bytes per UTF-16 code unit. */
 const MAX_BYTES = 3;
-/** Most requests fit into this memory. */
+/** Memory for packing. Most requests fit into it. */
 const scratch = Buffer.allocUnsafeSlow(65_536);
 
 /**
@@ -131,7 +131,7 @@ export function packRequest(answered: AnsweredRequest, queue: ByteQueue): number
   const start = room === undefined ? 0 : queue.offset();
   const headAt = start + NUMBERS_BYTES;
   const bodyAt = headAt + bytes.write(text, headAt);
-  // If all characters are ASCII, each takes one byte.
+  // If all characters are ASCII, each takes one byte, so lengths need not be computed.
   const bytesOf = bodyAt - headAt === text.length ? lengthOf : Buffer.byteLength;
   const headersAt = headAt + bytesOf(head);
   if (rawBody.length > 0) bytes.set(rawBody, bodyAt);

@@ -1,15 +1,15 @@
 import type { AnsweredRequest } from '../../ports/requests.ts';
 
-/** The names of the properties that are secret in the bodies of each operation, according to the contract. */
+/** The names of the secret properties in the bodies of each operation, as the API document marks them. */
 export type SecretProperties = Readonly<
   Record<string, { readonly request: readonly string[]; readonly response: readonly string[] }>
 >;
 
-/** Returns messages of the log without their secrets. */
+/** Returns messages in the log without their secrets. */
 export interface Redaction {
   requestHeaders(answered: AnsweredRequest): Header[];
   responseHeaders(answered: AnsweredRequest): Header[];
-  /** Returns the parsed body. Null when there is no body, or when it cannot be parsed and may contain a secret. */
+  /** Returns the parsed body. Returns null if there is none, or if it cannot be parsed and may contain a secret. */
   requestBody(answered: AnsweredRequest): unknown;
   responseBody(answered: Pick<AnsweredRequest, 'responseText' | 'status' | 'operation'>): unknown;
 }
@@ -26,10 +26,12 @@ const secretHeader =
 const NEUTRAL = 'service';
 
 /**
- * CHOICE: authorization signatures are removed from the log like credentials, because they authorize a request until
- * they expire. Signatures of wallets stay, because they are the result of the request.
+ * Creates the redaction.
  *
- * @param prefix the word that clients use for `service` in names.
+ * CHOICE: authorization signatures are removed from the log like credentials, because they authorize a request until
+ * it expires. Signatures made by wallets are kept, because they are the result of a request.
+ *
+ * @param prefix the word that clients use in names in place of `service`.
  */
 export function redactionFor(secrets: SecretProperties, prefix: string): Redaction {
   const branded = (names: readonly string[]): string[] =>
@@ -57,7 +59,7 @@ export function redactionFor(secrets: SecretProperties, prefix: string): Redacti
     },
     responseBody({ responseText, status, operation }) {
       if (responseText === undefined) return null;
-      // In the error response of a denial, `code` is not a secret.
+      // In the error response to a denied request, `code` is not a secret.
       return readBody(responseText, status < 400 ? namesIn(operation, 'response') : nowhere);
     },
   };
@@ -67,7 +69,10 @@ function header(name: string, value: string): Header {
   return { name, value: secretHeader.test(name.toLowerCase()) ? REMOVED : value };
 }
 
-/** Deeper than any body of the API. The limit protects the call stack, because bodies are shown recursively. */
+/**
+ * The maximum depth of a body, more than any body of the API has. It protects the call stack, because bodies are
+ * formatted recursively.
+ */
 const MAX_DEPTH = 100;
 
 function isDeeper(value: unknown, levels: number): boolean {
@@ -80,7 +85,7 @@ function readBody(text: string, secrets: ReadonlySet<string>): unknown {
     const value: unknown = JSON.parse(text);
     if (!isDeeper(value, MAX_DEPTH)) return redact(value, secrets);
   } catch {
-    // The text is not JSON, or is nested too deeply.
+    // The text is not JSON, or it is nested too deeply.
   }
   if (/^[A-Za-z0-9_]+=[^\s{["]*$/.test(text)) {
     return redact(Object.fromEntries(new URLSearchParams(text)), secrets);

@@ -3,7 +3,7 @@ import { createByteQueue, packRequest, unpackRequest } from './packed-request.ts
 
 interface RequestLogLimits {
   readonly requests: number;
-  /** The maximum size of the stored requests, without two numbers for each. */
+  /** The maximum size of the stored requests, not counting two numbers for each. */
   readonly bytes: number;
 }
 
@@ -20,21 +20,21 @@ export interface RequestLog {
   /** Returns the log's name, which changes when the log is emptied. */
   name(): string;
   /**
-   * Returns the sequences of the oldest and the newest stored request. When none is stored, `oldest` is one more than
-   * `newest`.
+   * Returns the sequence numbers of the oldest and the newest stored request. If none is stored, `oldest` is `newest`
+   * plus one.
    */
   range(): { readonly oldest: number; readonly newest: number };
-  /** Returns undefined when the request was dropped. */
+  /** Returns undefined if the request was dropped. */
   at(sequence: number): AnsweredRequest | undefined;
   find(id: string): RecordedRequest | undefined;
   /**
-   * The id of the stored request that recorded an event, stored a transaction, or started a wallet action or an intent
-   * with this id. Undefined for others, such as the events of jobs.
+   * Returns the id of the stored request that recorded an event, stored a transaction, or started a wallet action or
+   * an intent with this id. Returns undefined for anything else, such as the events of jobs.
    */
   causeOf(id: string): string | undefined;
   /** Removes all requests and returns how many there were. */
   clear(): number;
-  /** Resolves with the next request, after `durationMs`, or when `signal` is aborted. */
+  /** Resolves when the next request is recorded, after `durationMs`, or when `signal` is aborted. */
   next(durationMs: number, signal: AbortSignal): Promise<void>;
 }
 
@@ -44,13 +44,13 @@ interface Cause {
   readonly requestId: string;
 }
 
-/** With fewer causes, those of dropped requests are not searched for. */
+/** Below this number of causes, the causes of dropped requests are not searched for. */
 const FEW_CAUSES = 20_000;
 
-/** The members of responses with the id of what a request started, by the beginning of the events' types. */
+/** The members of responses that contain the id of what a request has started, by the prefix of the event types. */
 const startedIds = { 'wallet_action.': 'id', 'intent.': 'intent_id' } as const;
 
-/** The ids of everything that a request caused: events, transactions, and its wallet action or intent. */
+/** Returns the ids of everything that a request has caused: events, transactions, and its wallet action or intent. */
 function idsCausedBy({ effects, responseText }: AnsweredRequest): string[] {
   const events = effects.flatMap((each) => each.events);
   const ids = [...events.map(({ id }) => id), ...effects.flatMap(({ transactions }) => transactions)];
@@ -64,13 +64,13 @@ function idsCausedBy({ effects, responseText }: AnsweredRequest): string[] {
 }
 
 /**
- * Creates an empty log. `newName` draws the name of a log.
+ * Creates an empty log. `newName` generates its name.
  *
- * INVARIANT: after `record`, the log holds no reference to the request.
+ * INVARIANT: after `record`, the log keeps no reference to the request.
  */
 export function createRequestLog(newName: () => string, limits = requestLogLimits): RequestLog {
   const packed = createByteQueue();
-  /** Facts about each request, at its sequence modulo the limit. */
+  /** Data about each request, at its sequence number modulo the limit. */
   const slots = {
     position: new Float64Array(limits.requests),
     length: new Uint32Array(limits.requests),
@@ -83,7 +83,10 @@ export function createRequestLog(newName: () => string, limits = requestLogLimit
   const causes = new Map<string, Cause>();
   let mostCauses = FEW_CAUSES;
 
-  /** Forgets the causes of dropped requests from time to time, so that each costs little. */
+  /**
+   * Records what a request has caused. Deletes the causes of dropped requests only from time to time, so that this
+   * costs little per request.
+   */
   const noteCauses = (answered: AnsweredRequest): void => {
     for (const id of idsCausedBy(answered)) causes.set(id, { sequence: newest, requestId: answered.id });
     if (causes.size <= mostCauses) return;

@@ -9,7 +9,7 @@ import type { ApiResponse } from './own-api.ts';
 import type { Redaction } from './redact.ts';
 import type { RequestLog } from './request-log.ts';
 
-/** Builds the lists' rows of requests, with the names of the resources that they are about. */
+/** Returns requests as rows of lists, with the names of the resources that they are about. */
 export async function requestSummaries(
   requests: readonly AnsweredRequest[],
   { log, read }: { readonly log: RequestLog; readonly read: ControlContext['read'] },
@@ -42,13 +42,15 @@ export async function requestSummaries(
 
 const unnamed = { subject: null, wallet: null, user: null };
 
-/** Path parameters whose resource has another name elsewhere. */
+/** Path parameters whose name is not that of their resource's type. */
 const typesOfParameters: Readonly<Record<string, string>> = {
   action_id: 'wallet_action',
   endpoint_id: 'webhook_endpoint',
 };
 
-/** The resources of a request: those that its path names, what it created, and the user who sent it. */
+/**
+ * Returns the resources of a request: those that its path names, those that it created, and the user who has sent it.
+ */
 function referencesOf(answered: AnsweredRequest): References {
   const parameters = answered.pathParameters ?? {};
   const last = Object.keys(parameters).findLast((name) => name.endsWith('_id'));
@@ -64,7 +66,10 @@ function referencesOf(answered: AnsweredRequest): References {
   };
 }
 
-/** The resource that a request created, by the name of the operation: `createKeyQuorum` creates a `key_quorum`. */
+/**
+ * Returns the resource that a request has created, which the operation's name tells: `createKeyQuorum` creates a
+ * `key_quorum`.
+ */
 function createdBy({ operation, status, responseText }: AnsweredRequest): References['subject'] {
   const [, name] = /^create([A-Z]\w*)$/.exec(operation ?? '') ?? [];
   if (name === undefined || status >= 400 || responseText === undefined) return undefined;
@@ -73,7 +78,7 @@ function createdBy({ operation, status, responseText }: AnsweredRequest): Refere
   return typeof id === 'string' ? { type, id } : undefined;
 }
 
-/** The stored facts about a request beside its summary, the trace of a denial and the known contracts. */
+/** Returns what the log stores about a request, except its summary, the trace of a denial and the decoded calls. */
 export function requestDetails(
   answered: AnsweredRequest,
   redaction: Redaction,
@@ -99,12 +104,12 @@ export function requestDetails(
   };
 }
 
-/** The path of the page about the error code of a request. */
+/** Returns the path of the page about a request's error code, or null if the request succeeded. */
 function docsOf({ code, status }: AnsweredRequest): string | null {
   return code === undefined || status < 400 ? null : `/docs/errors/${code}`;
 }
 
-/** Whether a request mentions a wallet in its path, its body or its response. */
+/** Returns whether a request mentions a wallet in its path, its body or its response. */
 export function namesWallet({ target, rawBody, responseText }: AnsweredRequest, walletId: string): boolean {
   return (
     target.includes(walletId) ||
@@ -113,19 +118,19 @@ export function namesWallet({ target, rawBody, responseText }: AnsweredRequest, 
   );
 }
 
-/** How many events of a type were recorded, and how many were acknowledged. */
+/** How many events of a type were recorded, and how many of them endpoints have acknowledged. */
 interface EventCount {
   readonly type: string;
   readonly recorded: number;
   readonly acknowledged: number;
 }
 
-/** The parts of the contract that requests have covered. */
+/** The parts of the API document that requests have covered. */
 export interface MeasuredCoverage {
   readonly requests: number;
-  /** The number of requests that match no operation of the contract. */
+  /** The number of requests that match no operation of the API document. */
   readonly unknownRequests: number;
-  /** The responses that the contract does not document. */
+  /** The responses that the API document does not describe. */
   readonly undocumented: readonly { readonly name: string; readonly count: number }[];
   readonly figures: readonly {
     readonly dimension: string;
@@ -142,16 +147,18 @@ export interface MeasuredCoverage {
   }[];
 }
 
-/** Measures the coverage of requests. `entries` are entries of an HTTP Archive. */
+/** Measures the coverage of requests, given as entries of an HTTP Archive. */
 export type MeasureCoverage = (
   entries: readonly unknown[],
   eventCounts: readonly EventCount[],
 ) => Promise<MeasuredCoverage>;
 
-/** More events than a transfer of many steps records. */
+/** The maximum number of later events. A transfer with many steps records fewer. */
 const MAX_LATER_EVENTS = 100;
 
-/** Returns the events that a request recorded, and the later events of its transactions and its wallet action. */
+/**
+ * Returns the events that a request has recorded, and the later events of its transactions and of its wallet action.
+ */
 export async function eventsOf(
   answered: AnsweredRequest,
   own: RecordedExchange['events'],
@@ -164,7 +171,7 @@ export async function eventsOf(
   return [...own, ...later.filter(({ id }) => !known.has(id)).map(({ id, type }) => ({ id, type }))];
 }
 
-/** The id of the wallet action that the request started. */
+/** Returns the id of the wallet action that a request has started, in a list that is empty if there is none. */
 function actionOf({ responseText }: AnsweredRequest, own: RecordedExchange['events']): string[] {
   if (responseText === undefined || !own.some(({ type }) => type.startsWith('wallet_action.'))) return [];
   const { id } = JSON.parse(responseText) as { id?: unknown };
@@ -181,7 +188,7 @@ export function requireLog(requests: RequestLog | undefined): RequestLog {
   throw new ApiError('invalid_state', 'this sandbox records no requests; start it without `--record off`');
 }
 
-/** The response to a request that the control plane sent, without its secrets. */
+/** Returns the response to a request that the control plane has sent, without secrets. */
 export function sentRequest(
   { status, requestId, text }: ApiResponse,
   operation: string | undefined,
@@ -199,13 +206,13 @@ type ContractCall = RecordedExchange['contract_calls'][number];
 
 /** The maximum number of calls that are decoded in one request. */
 const MAX_CALLS = 100;
-/** Calls are not this deep in any request of the API, and each level takes stack. */
+/** The maximum depth of calls. No request of the API nests them so deeply, and each level takes stack. */
 const MAX_DEPTH = 32;
 const ADDRESS = /^0x[0-9a-fA-F]{40}$/;
 const CALL_DATA = /^0x[0-9a-fA-F]{8,}$/;
 
 /**
- * Decodes the calls of contracts in a request body: each object with an address in `to` and call data in `data`.
+ * Decodes the calls of smart contracts in a request body: each object with an address in `to` and call data in `data`.
  *
  * @param decode decodes the data of a call to an address in lower case. Returns undefined for an unknown function.
  */

@@ -15,7 +15,7 @@ const KEY_BYTES = 32;
 const UNKNOWN_CUSTOMER = 'unknown';
 
 /**
- * A custodian in the same process. It derives keys from wallet ids, so it needs no storage. The keys protect only
+ * A custodian in the server's process. It derives keys from wallet ids, so it stores nothing. The keys protect only
  * simulated funds.
  */
 const simulatedCustodian: Custodian = {

@@ -2,29 +2,26 @@ import { createPrivateKey, createPublicKey } from 'node:crypto';
 import { exportJWK, type JWK, SignJWT } from 'jose';
 import { p256KeyPairFromSeed } from '../../engine/crypto/p256.ts';
 
-/** The `iss` of its tokens. */
+/** The claim `iss` of its tokens. */
 const ISSUER = 'https://login.acme.example';
 
 const LIFETIME_SECONDS = 3600;
 
-/**
- * The login of an app with custom authentication: it signs tokens that name a `custom_user_id`, as the login server
- * of such an app does.
- */
+/** Simulates the login server of an app with custom authentication: it signs tokens that name a `custom_user_id`. */
 export interface LoginIssuer {
   readonly issuer: string;
   /** The public key, as PEM of its SubjectPublicKeyInfo. */
   readonly verificationKey: string;
-  /** The same key as a JWK. */
+  /** Returns the public key as a JWK. */
   jwk(): Promise<JWK>;
-  /** Signs a token for a `custom_user_id`, valid for an hour from `nowMs`. */
+  /** Signs a token for a `custom_user_id` that is valid for an hour from `nowMs`. */
   issue(
     customUserId: string,
     options: { readonly claim: string; readonly audience: string | undefined; readonly nowMs: number },
   ): Promise<string>;
 }
 
-/** Creates the login. The same seed gives the same key. */
+/** Creates the login. Equal seeds yield equal keys. */
 export function createLoginIssuer(seed: Uint8Array): LoginIssuer {
   const { privateKeyPkcs8, publicKey } = p256KeyPairFromSeed(seed);
   const signingKey = createPrivateKey({

@@ -6,7 +6,7 @@ import type { ChainStore } from './chains/store.ts';
  * prices: members of a response that need one are null. SETTING: none.
  */
 
-// CHOICE: round numbers close to the prices of 2026, which are easy to calculate with.
+// CHOICE: round numbers close to the prices of 2026, which make calculations easy.
 const usd: Readonly<Record<string, string>> = {
   usdc: '1',
   'usdc.e': '1',
@@ -36,12 +36,12 @@ const usd: Readonly<Record<string, string>> = {
   prl: '1',
 };
 
-/** Returns the price of an asset by its lower-case symbol. Undefined for assets without a price. */
+/** Returns the fixed price of an asset by its lower-case symbol, or undefined for an asset without a price. */
 export function fixedUsd(symbol: string): string | undefined {
   return Object.hasOwn(usd, symbol) ? usd[symbol] : undefined;
 }
 
-/** Prices that a tester can move. */
+/** Prices that testers can change. */
 export interface MovablePrices extends Prices {
   /** Returns the prices of all assets that have one, by lower-case symbol. */
   all(): Promise<ReadonlyMap<string, string>>;
@@ -50,11 +50,11 @@ export interface MovablePrices extends Prices {
 }
 
 /**
- * The fixed prices with the changes that are stored with the chains.
+ * Returns the fixed prices, changed as the store of the chains says.
  *
- * CHOICE: pools keep their reserves, because only trades move them on a real chain too.
+ * CHOICE: pools keep their reserves, because on a real chain, too, only trades change them.
  *
- * @param begun returns the store. Undefined if nothing was stored yet.
+ * @param begun returns the store, or undefined if nothing was stored yet.
  */
 export function movablePrices(
   begun: () => Promise<ChainStore | undefined>,

@@ -8,7 +8,7 @@ interface Facts {
   readonly operations: readonly KnownOperation[];
 }
 
-/** The repair of requests with wrong credentials of an app. */
+/** Repairs a request with wrong app credentials. */
 const asApp = repeat('Send again with the app id and secret of this sandbox', { as_app: true });
 const WHERE_SECRET =
   'The sandbox prints its app id and secret at the start, and GET /_sandbox/apps lists the apps.';
@@ -35,7 +35,7 @@ export function whyCredentials(refused: RefusedRequest, facts: Facts): Why | und
   }
 }
 
-/** Explains a header whose name begins with another prefix than this server's. */
+/** Explains a header whose prefix is not that of this server. */
 function whyPrefix({ headers }: RefusedRequest, { prefix }: Facts, name: string): Why | undefined {
   if (headers[`${prefix}-${name}`] !== undefined) return undefined;
   const sent = Object.keys(headers).find((header) => header.endsWith(`-${name}`));
@@ -197,7 +197,7 @@ function whyExpired({ headers, nowMs }: RefusedRequest, { prefix }: Facts): Why 
   return because('validation', [found], { evidence: { expiry_ms: expiryMs, now_ms: nowMs }, repairs });
 }
 
-/** A duration in its largest unit. */
+/** Formats a duration in the largest unit that fits. */
 function spanOf(ms: number): string {
   const units = [
     [86_400_000, 'day'],

@@ -2,20 +2,20 @@ import type { ErrorCode } from '../../errors.ts';
 import type { Why } from '../../ports/refusals.ts';
 import { resourceErrorTexts } from './resource-error-texts.ts';
 
-/** The texts about an error code: of its page in the reference, and of refusals that no rule explains better. */
+/** What is said about an error code, on its page in the reference and for errors that no rule explains better. */
 export interface ErrorText {
   readonly kind: Why['kind'];
-  /** What the error is about. Without it: the resource that the path of the request names. */
+  /** What the error is about. If undefined, it is about the resource that the request's path names. */
   readonly subject?: string;
-  /** A sentence. */
+  /** A whole sentence. */
   readonly when: string;
-  /** Continues "expected". */
+  /** Continues a sentence after "expected". */
   readonly expected: string;
-  /** A sentence: what to do. */
+  /** A whole sentence that says what to do. */
   readonly next: string;
 }
 
-/** The texts about every error code: first those about requests, credentials and logins. */
+/** The texts about every error code. Those about requests, credentials and logins come first. */
 export const errorTexts: Readonly<Record<ErrorCode, ErrorText>> = {
   missing_or_invalid_token: {
     kind: 'credentials',

@@ -9,16 +9,19 @@ import { whySignatures } from './signatures.ts';
 import { type KnownOperation, whyUnknownPath } from './unknown-path.ts';
 import { whyInvalid } from './validation.ts';
 
-/** The facts about the sandbox that an explanation needs besides the failed request. */
+/** What an explanation needs to know about the sandbox, in addition to the failed request. */
 export interface RefusalFacts {
-  /** The word that clients use for `service`. */
+  /** The word that clients use in header names in place of `service`. */
   readonly prefix: string;
   readonly operations: readonly KnownOperation[];
-  /** The owners of well-known public keys, such as those of the seed data. */
+  /** The owners of known public keys, such as those of the seed data. */
   readonly keyNames: ReadonlyMap<string, string>;
 }
 
-/** The first rule that recognizes the error explains it. If no rule does, the texts of the error code are used. */
+/**
+ * The rules, in order. The first that recognizes an error explains it. If none does, the texts of the error code are
+ * used.
+ */
 const rules: readonly ((refused: RefusedRequest, facts: RefusalFacts) => Why | undefined)[] = [
   whyCredentials,
   whyUnknownPath,
@@ -29,7 +32,7 @@ const rules: readonly ((refused: RefusedRequest, facts: RefusalFacts) => Why | u
   whyInvalid,
 ];
 
-/** Explains the error responses of a sandbox. A pure function of the request, the error and `facts`. */
+/** Returns a pure function that explains the error responses of a sandbox. */
 export function explainRefusals(facts: RefusalFacts): ExplainRefusal {
   return (refused) => {
     for (const rule of rules) {
@@ -40,7 +43,7 @@ export function explainRefusals(facts: RefusalFacts): ExplainRefusal {
   };
 }
 
-/** Explains a refusal by the texts of its code and its message. */
+/** Explains an error by its message and the texts of its code. */
 function whyCode(refused: RefusedRequest, { operations }: RefusalFacts): Why {
   const { kind, subject, expected, next } = errorTexts[refused.code ?? codeOfStatus(refused.status)];
   const about = subject ?? resourceIn(refused, operations) ?? 'the request';
@@ -54,14 +57,17 @@ function whyCode(refused: RefusedRequest, { operations }: RefusalFacts): Why {
 }
 
 /**
- * Explains errors of the control plane for wrong paths and invalid input. Its other messages already say how to fix
- * the request.
+ * Returns a function that explains errors of the control plane about wrong paths and invalid input. Its other
+ * messages already say what to do.
  */
 export function explainControlRefusals(operations: readonly KnownOperation[]): ExplainRefusal {
   return (refused) => whyUnknownPath(refused, { operations }) ?? whyInvalid(refused);
 }
 
-/** The code of a stored error response that is sent again. Stored responses do not contain the code. */
+/**
+ * Returns the error code of a stored response that is sent again, derived from its status, because stored responses
+ * do not contain the code.
+ */
 function codeOfStatus(status: number): ErrorCode {
   if (status === 405) return 'method_not_allowed';
   if (status === 413) return 'payload_too_large';

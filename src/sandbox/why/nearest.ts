@@ -1,9 +1,9 @@
-/** The maximum number of edits per character up to which a name counts as misspelled. */
+/** A name counts as misspelled up to this many edits per character. */
 const MAX_EDITS = 0.34;
 const MAX_LENGTH = 100;
 
 /**
- * Returns the known name that is most similar to the given name. Undefined if none is similar. Case, `-` and `_` are
+ * Returns the known name that is most similar to a name, or undefined if none is similar. Case, `-` and `_` are
  * ignored, so `chainType` finds `chain_type`.
  */
 export function nearestName(name: string, known: Iterable<string>): string | undefined {
@@ -21,7 +21,10 @@ function plain(name: string): string {
   return name.slice(0, MAX_LENGTH).toLowerCase().replaceAll(/[-_]/g, '');
 }
 
-/** Levenshtein distance: insertions, deletions and substitutions that turn one text into the other. */
+/**
+ * Returns the Levenshtein distance: the number of insertions, deletions and substitutions that turn one string into
+ * the other.
+ */
 export function editsBetween(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, index) => index);
   for (let i = 1; i <= a.length; i += 1) {

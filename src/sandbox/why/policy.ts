@@ -66,7 +66,7 @@ function problemsOf(unit: UnitTrace, { policy_id: id, method }: PolicyDecision):
   ];
 }
 
-/** The first condition that keeps a rule from matching. */
+/** Returns the first condition that keeps a rule from matching, as a problem. */
 function failureOf({ rule_name: name, conditions }: RuleTrace, policyId: string): Problem[] {
   const condition = conditions.find(({ result }) => result !== 'true');
   if (condition === undefined) return [];
@@ -87,7 +87,7 @@ function nameOf({ field_source: source, field }: ConditionTrace): string {
   return `${source}.${field}`;
 }
 
-/** How a sentence names each operator. Others are named as they are. */
+/** How sentences express each operator. Other operators are shown under their own names. */
 const words: Readonly<Record<string, string>> = {
   eq: 'to be',
   neq: 'not to be',

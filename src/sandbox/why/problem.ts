@@ -1,9 +1,9 @@
 import type { FaultPlace, Problem, Repair, Repetition, Why } from '../../ports/refusals.ts';
 import type { KnownOperation } from './unknown-path.ts';
 
-/** The parts of a problem. Without `text`, the problem is described by its other parts. */
+/** The parts of a problem. Without `text`, a sentence is built from the other parts. */
 interface ProblemParts {
-  /** Continues a sentence: begins in lower case, unless it is a name. */
+  /** The subject of a sentence. It begins in lower case, unless it is a name. */
   readonly subject: string;
   readonly expected: string;
   readonly came: string;
@@ -16,7 +16,7 @@ interface ProblemParts {
 
 const MAX_TEXT = 600;
 
-/** Builds a problem. Every explanation uses the same sentence, unless a rule has a better one. */
+/** Builds a problem. All explanations use one form of sentence, unless a rule provides a better one. */
 export function problem({ subject, expected, came, text, next, at }: ProblemParts): Problem {
   const whole = text ?? `${capital(subject)}: expected ${expected}, got ${came}.`;
   return {
@@ -29,21 +29,21 @@ export function problem({ subject, expected, came, text, next, at }: ProblemPart
   };
 }
 
-/** The facts of an explanation besides its problems. */
+/** The optional parts of an explanation, in addition to its problems. */
 interface Others {
   readonly evidence?: Why['evidence'];
   readonly repairs?: readonly Repair[];
-  /** Replaces the texts of the problems in the hint, when they are better told together. */
+  /** Replaces the texts of the problems in the hint, if one text describes them better together. */
   readonly summary?: string | undefined;
   /** Replaces the next steps of the problems. */
   readonly step?: string | undefined;
 }
 
-/** More problems than this are counted in the hint, not described. */
+/** The maximum number of problems that the hint describes. Further problems are only counted. */
 const MAX_DESCRIBED = 5;
 const MAX_HINT = 1_500;
 
-/** Builds an explanation. The hint tells the problems, then each next step once. */
+/** Builds an explanation. The hint contains the problems, then each distinct next step once. */
 export function because(
   kind: Why['kind'],
   problems: readonly Problem[],
@@ -57,22 +57,22 @@ export function because(
   return { kind, hint: cut([...texts, ...steps].join(' '), MAX_HINT), evidence, problems, repairs };
 }
 
-/** A repair that sends the request again. */
+/** Returns a repair that sends the request again. */
 export function repeat(title: string, repetition: Repetition): Repair {
   return { kind: 'repeat', title, repeat: repetition };
 }
 
-/** A place in the headers. */
+/** Returns a place in the headers. */
 export function inHeader(name: string): FaultPlace {
   return { in: 'headers', pointer: `/${name}` };
 }
 
-/** Quotes a text as code, shortened. */
+/** Quotes a string as code, and shortens it if necessary. */
 export function quote(text: string, most = 80): string {
   return `\`${cut(text, most)}\``;
 }
 
-/** Joins names as in a sentence: `a`, `b` and `c`. */
+/** Joins names for a sentence: `a`, `b` and `c`. */
 export function listOf(names: readonly string[], last = 'and'): string {
   if (names.length < 2) return names.join('');
   return `${names.slice(0, -1).join(', ')} ${last} ${names.at(-1)}`;
@@ -86,12 +86,15 @@ export function capital(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
-/** A public key, short enough for a sentence. Keys of one type differ only at their end. */
+/** Shortens a public key for a sentence. Keys of one type differ only towards their end. */
 export function shortKey(key: string): string {
   return key.length > 16 ? `${key.slice(0, 4)}…${key.slice(-6)}` : key;
 }
 
-/** The resource that a path is about, such as "wallet `ext_wal_alice`". Undefined if the path names none. */
+/**
+ * Describes the resource that a path is about, such as "wallet `ext_wal_alice`". Returns undefined if the path names
+ * none.
+ */
 export function resourceIn(
   { operation, path }: { readonly operation: string | undefined; readonly path: string },
   operations: readonly KnownOperation[],

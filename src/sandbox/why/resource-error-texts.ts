@@ -1,6 +1,6 @@
 import type { ErrorText } from './error-texts.ts';
 
-/** The texts about the error codes of resources: wallets, policies, transactions, users, apps and organizations. */
+/** The texts about error codes of resources: wallets, policies, transactions, users, apps and organizations. */
 export const resourceErrorTexts = {
   invalid_state: {
     kind: 'validation',

@@ -3,7 +3,7 @@ import { chainOfCaip2 } from '../../engine/assets/known-chains.ts';
 import type { RefusedRequest, Why } from '../../ports/refusals.ts';
 import { because, listOf, problem, repeat } from './problem.ts';
 
-/** The `data` of `insufficient_funds`, as `insufficientFunds` writes it. */
+/** The `data` of an `insufficient_funds` error, as `insufficientFunds` writes it. */
 interface Shortfall {
   readonly caip2: string;
   readonly address: string;
@@ -57,21 +57,21 @@ export function whyFunds({ code, data }: RefusedRequest): Why | undefined {
   });
 }
 
-/** The \`data\` of a refusal about a customer of a fiat provider, as \`requireCustomer\` writes it. */
+/** The `data` of an error about a customer of a fiat provider, as `requireCustomer` writes it. */
 interface RefusedCustomer {
   readonly type: string;
   readonly id: string;
   readonly provider: string;
   readonly environment: string;
   readonly status: string;
-  /** What the customer needs for the request, such as `payout_fiat`. */
+  /** What the request requires of the customer, such as `payout_fiat`. */
   readonly capability: string;
   readonly capability_status: string;
   readonly terms: string;
   readonly requirements_due: string[];
 }
 
-/** Explains that customers of a fiat provider are not verified yet, and what they still have to do. */
+/** Explains that a customer of a fiat provider is not verified yet, and what the customer still has to do. */
 export function whyState({ code, data }: RefusedRequest, { prefix }: { prefix: string }): Why | undefined {
   const customer = data.customer as RefusedCustomer | undefined;
   if (code !== 'invalid_state' || customer === undefined) return undefined;
@@ -116,7 +116,7 @@ function isSame(a: string | null, b: string | null): boolean {
   return a === b || (a !== null && b !== null && /^0x/i.test(a) && a.toLowerCase() === b.toLowerCase());
 }
 
-/** Converts base units to a decimal number of units, without trailing zeros. */
+/** Converts base units to a decimal number of whole units, without trailing zeros. */
 function unitsOf(raw: string | bigint, decimals: number): string {
   const digits = String(raw).padStart(decimals + 1, '0');
   const whole = digits.slice(0, digits.length - decimals);

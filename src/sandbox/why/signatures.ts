@@ -51,8 +51,8 @@ interface Party {
 const PAYLOAD = '`data.signature_check.expected_payloads`';
 
 /**
- * Explains refused authorization signatures: the fault of each wrong signature, or what the owner's signatures still
- * lack.
+ * Explains rejected authorization signatures: what is wrong with each signature, or which signatures are still
+ * missing.
  */
 export function whySignatures(refused: RefusedRequest, facts: Facts): Why | undefined {
   const check = refused.data.signature_check as SignatureCheck | undefined;
@@ -135,7 +135,7 @@ function faultOf(signature: CheckedSignature, { refused, check, facts }: Case) {
   });
 }
 
-/** "key MFkw…QUFA== (seeded as `alice`)". */
+/** Names a key, for example "key MFkw…QUFA== (seeded as `alice`)". */
 function nameOf(key: string, { keyNames }: Facts): string {
   const name = keyNames.get(key)?.toLowerCase();
   return `key ${shortKey(key)}${name === undefined ? '' : ` (seeded as \`${name}\`)`}`;
@@ -143,7 +143,7 @@ function nameOf(key: string, { keyNames }: Facts): string {
 
 const MAX_MEMBERS = 4;
 
-/** The owner in three forms: for "by …", as a sentence, and for "Sign with …". */
+/** Describes the owner in three forms: for "by …", as a sentence, and for "Sign with …". */
 function ownerOf({ parties }: SignatureCheck, facts: Facts) {
   const [owner] = parties;
   if (owner === undefined)
@@ -208,7 +208,7 @@ function whyQuorum(refused: RefusedRequest, check: SignatureCheck, facts: Facts)
   });
 }
 
-/** Signing again with the keys of the seed data, if these are enough for the owner or a signer. */
+/** Returns the repair "sign again with keys of the seed data", if these are enough for the owner or a signer. */
 function repairsFor({ parties }: SignatureCheck, { keyNames }: Facts): Repair[] {
   for (const { role, public_keys: keys, authorization_threshold: least } of parties) {
     const signers = keys

@@ -2,7 +2,7 @@ import type { RefusedRequest, Repair, Why } from '../../ports/refusals.ts';
 import { editsBetween } from './nearest.ts';
 import { because, cut, listOf, problem, quote, repeat } from './problem.ts';
 
-/** The fields of an operation that concern its path. */
+/** The fields of an operation that are compared with a path. */
 export interface KnownOperation {
   readonly method: string;
   /** The path with parameters in braces. */
@@ -15,7 +15,7 @@ interface Facts {
   readonly operations: readonly KnownOperation[];
 }
 
-/** A path counts as misspelled if it needs at most this many edits per character. */
+/** A path counts as misspelled up to this many edits per character. */
 const MAX_EDITS = 0.34;
 const MAX_SEGMENTS = 20;
 const MAX_SEGMENT_LENGTH = 60;
@@ -59,7 +59,7 @@ function repairOf(nearest: KnownOperation, { method, path }: RefusedRequest): Re
   return [repeat(`Send it again to ${nearest.method} ${meant}`, { changes })];
 }
 
-/** The path of an operation with the parameters of a similar path, which may lack the version. */
+/** Returns the path of an operation, with its parameters taken from a similar path, which may lack the version. */
 function filledPath(template: string, path: string): string {
   const known = segmentsOf(template);
   const sent = segmentsOf(path);
@@ -67,7 +67,7 @@ function filledPath(template: string, path: string): string {
   return known.map((name, index) => (name.startsWith('{') ? (given[index] ?? '') : name)).join('/');
 }
 
-/** Chooses the operation with the same method among equally similar operations. */
+/** Chooses among equally similar operations the one with the same method. */
 function nearestOperation(
   method: string,
   path: string,
@@ -91,7 +91,7 @@ function editsOf(segments: readonly string[], template: readonly string[]): numb
   let edits = 0;
   for (const [index, known] of template.entries()) {
     const given = segments[index]!;
-    // A literal is more similar than a parameter, because a parameter matches any text.
+    // A literal is a better match than a parameter, because a parameter matches any segment.
     edits += known.startsWith('{')
       ? given === ''
         ? Number.POSITIVE_INFINITY

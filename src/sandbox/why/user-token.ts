@@ -14,18 +14,18 @@ interface Claims {
   readonly sid?: unknown;
 }
 
-/** The command or request that returns an access token. */
+/** Says how to get an access token. */
 const GET_TOKEN =
   'Get an access token by `custos token <user>`, POST /v1/passwordless/authenticate or the device flow; GET /v1/apps/{app_id}/test_credentials returns accounts for tests.';
 
-/** A fault of a token: what was expected, what came, and the next step. */
+/** What is wrong with a token: what was expected, what came, and what to do. */
 interface Fault {
   readonly expected?: string;
   readonly came: string;
   readonly next: string;
 }
 
-/** Explains refused user tokens, in the authorization header or in the body. */
+/** Explains rejected user tokens, in the authorization header or in the body. */
 export function whyToken(refused: RefusedRequest, facts: Facts): Why | undefined {
   const { message, headers, operation, body } = refused;
   if (message.endsWith('the app has no JWT authentication configured')) {
@@ -79,7 +79,7 @@ const unverified: Fault = {
   next: GET_TOKEN,
 };
 
-/** Returns the fault of an access token, as far as it can be found without the token's key. */
+/** Returns what is wrong with an access token, as far as that can be found without the key that signed it. */
 function faultOf(token: string, { headers, nowMs }: RefusedRequest, { prefix }: Facts): Fault | undefined {
   const claims = claimsIn(token);
   if (claims === undefined) {
@@ -171,7 +171,7 @@ function tokenIn(body: unknown): string | undefined {
   return typeof token === 'string' ? token : undefined;
 }
 
-// JavaScript dates end in the year 275760.
+// Formats a time. JavaScript's dates end in the year 275760, so later times are shown as numbers.
 function timeOf(ms: number): string {
   return Math.abs(ms) <= 8.64e15 ? new Date(ms).toISOString() : String(ms);
 }

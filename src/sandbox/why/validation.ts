@@ -8,7 +8,7 @@ interface Issue {
   readonly message: string;
 }
 
-/** A problem, and the change of the body that repairs it, if one is certain. */
+/** A problem, with the change of the body that repairs it if there is no doubt about it. */
 interface Finding {
   readonly problem: Problem;
   readonly evidence?: Record<string, unknown>;
@@ -18,7 +18,7 @@ interface Finding {
 const MAX_NAMES = 10;
 const MAX_HEADER = 100;
 
-/** Explains requests that do not match the contract. */
+/** Explains requests that do not match the API document. */
 export function whyInvalid(refused: RefusedRequest): Why | undefined {
   const { code, message, data, path } = refused;
   if (code === 'unsupported_media_type') return whyMediaType(refused);
@@ -27,7 +27,7 @@ export function whyInvalid(refused: RefusedRequest): Why | undefined {
   if (reused !== undefined) return reused;
   const [first, ...others] = issuesIn(data);
   if (first === undefined) return undefined;
-  // Of alternatives, such as those of a union, the message names only the first.
+  // If there are alternatives, such as those of a union, the message names only the first.
   const areAll = others[0] !== undefined && message.includes(`${others[0].pointer}: `);
   const issues = areAll ? [first, ...others] : [first];
   const found = issues.map((issue) => findingOf(issue, issues, refused));
@@ -88,7 +88,7 @@ function findingOf(issue: Issue, issues: readonly Issue[], refused: RefusedReque
   };
 }
 
-/** What the contract expects, as the object of "expected". */
+/** Returns what the API document expects, in words that can follow "expected". */
 function wordsOf(message: string): string {
   return message
     .replace(/\.$/, '')
@@ -96,7 +96,7 @@ function wordsOf(message: string): string {
     .replace(/^is required$/, 'a value');
 }
 
-/** Messages that are neither a predicate of the contract's keywords nor expected values tell all by themselves. */
+/** Returns the whole text for a message that is neither about a keyword of the schema nor about allowed values. */
 function textOf(issue: Issue, refused: RefusedRequest): string | undefined {
   const { message } = issue;
   if (/^must (?:be|have|match) /.test(message) || message === 'is required') return undefined;
@@ -110,7 +110,7 @@ function textOf(issue: Issue, refused: RefusedRequest): string | undefined {
   return `${sentence}${isPredicate && !message.startsWith('expected') ? ' ' : ': '}${said}.${got}`;
 }
 
-/** What came in this place: never a text, which may be a secret. */
+/** Describes what came in this place. Never quotes a string, because it may be secret. */
 function cameOf(issue: Issue, { body }: RefusedRequest): string {
   if (issue.in !== 'body') return issue.message === 'is required' ? 'nothing' : 'another value';
   const value = valueAt(body, namesOf(issue.pointer));
@@ -156,7 +156,7 @@ function nearestValue(
   return value === undefined ? undefined : { given, value };
 }
 
-/** Explains a body in a coding or a media type that the server does not read. */
+/** Explains a body with a content coding or media type that the server does not accept. */
 function whyMediaType({ headers }: RefusedRequest): Why {
   const encoding = headers['content-encoding'];
   const type = cut(String(headers['content-type'] ?? ''), MAX_HEADER);
@@ -187,7 +187,7 @@ function whyMediaType({ headers }: RefusedRequest): Why {
   });
 }
 
-// These are the exact texts that published clients expect.
+// The exact error texts that published clients rely on.
 const reusedKey = /^Idempotency key was reused/;
 const keyInProgress = /^Previous request with matching idempotency key/;
 
@@ -218,7 +218,7 @@ function whyIdempotency(message: string, { headers }: RefusedRequest): Why | und
   return because('idempotency', [found], { repairs: [repeat('Send the request again', {})] });
 }
 
-/** Explains a missing property, and names the sent property that was probably meant. */
+/** Explains a missing property, and names the property that was sent in its place by mistake, if there is one. */
 function missing(issue: Issue, issues: readonly Issue[], { body, path }: RefusedRequest): Finding {
   const { pointer } = issue;
   const name = nameOf(pointer);
@@ -256,7 +256,7 @@ function missing(issue: Issue, issues: readonly Issue[], { body, path }: Refused
   };
 }
 
-/** Explains a property that the contract does not have, unless it is the misspelling of a missing one. */
+/** Explains a property that the API document does not have, unless it is a missing property that was misspelled. */
 function unknown(issue: Issue, issues: readonly Issue[], { body, path }: RefusedRequest): Finding {
   const { pointer } = issue;
   const name = nameOf(pointer);
@@ -283,7 +283,7 @@ function unknown(issue: Issue, issues: readonly Issue[], { body, path }: Refused
   };
 }
 
-/** Several missing properties of one object are told in one sentence. */
+/** Describes several missing properties of one object in one sentence. */
 function summaryOf(issues: readonly Issue[], { body }: RefusedRequest): string | undefined {
   const parents = new Set(issues.map(({ pointer }) => pointer.slice(0, pointer.lastIndexOf('/'))));
   const areMissing = issues.every((each) => each.in === 'body' && each.message === 'is required');
@@ -297,7 +297,10 @@ function summaryOf(issues: readonly Issue[], { body }: RefusedRequest): string |
   return `${where}: expected ${lacking}, got none of them; ${membersText(sent.slice(0, MAX_NAMES))}.`;
 }
 
-/** One repair that makes all certain changes, if every problem has one, or the others are misspellings. */
+/**
+ * Returns one repair that makes all changes, if every problem has one or is the misspelling that another change
+ * corrects.
+ */
 function repairOf(found: readonly Finding[]): Repair[] {
   const changes = found.flatMap(({ change }) => change ?? []);
   if (changes.length === 0) return [];
@@ -333,7 +336,7 @@ function nameOf(pointer: string): string {
   return unescapePointer(pointer.split('/').at(-1) ?? '');
 }
 
-// RFC 6901 section 3
+// Decodes a reference token of a JSON pointer (RFC 6901 section 3).
 function unescapePointer(name: string): string {
   return name.replaceAll('~1', '/').replaceAll('~0', '~');
 }

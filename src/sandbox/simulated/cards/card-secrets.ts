@@ -3,12 +3,12 @@ import { LRUCache } from 'lru-cache';
 import { HpkeError, hpkeRecipientFromSeed, openHpke } from '../../../engine/crypto/hpke.ts';
 import type { CardParts } from './parts.ts';
 
-/*
+/**
  * Every secret of a card is derived from the issuer's secret when it is needed: number = prefix || digits of
- * HMAC-SHA256(secret, "number" || card) || Luhn digit. The security code and the keys are derived likewise.
+ * HMAC-SHA256(secret, "number" || card) || Luhn digit. The security code and the keys are derived in the same way.
  */
 
-/** The data of a card that a page with its ephemeral key shows. */
+/** What a page with an ephemeral key can show about a card. */
 export interface CardDetails {
   readonly number: string;
   readonly cvc: string;
@@ -22,7 +22,7 @@ const PREFIX = '40000099900';
 const SERIAL_DIGITS = 4;
 const POINT_BYTES = 65;
 const KEY_PREFIX = 'ek_test_';
-/** CHOICE: the validity of an ephemeral key. */
+/** CHOICE: how long an ephemeral key is valid. */
 const KEY_MS = 15 * 60_000;
 
 export function numberOf(parts: Secrets, cardId: string): string {
@@ -34,7 +34,7 @@ export function securityCodeOf(parts: Secrets, cardId: string): string {
   return digitsOf(parts, `code ${cardId}`, 3);
 }
 
-/** The keys, by the MACs from which they are derived. */
+/** Caches the keys by the MACs from which they are derived. */
 const publishableKeys = new LRUCache<string, string>({ max: 100 });
 
 /** Returns the key with which pages encrypt PINs: `pk_test_` and a P-256 point. Every order of a card needs it. */
@@ -75,8 +75,8 @@ export function pinMac(parts: Secrets, cardId: string, pin: string): string {
 }
 
 /**
- * Makes an ephemeral key of a card for the page with this nonce. The key is not stored, because it contains a MAC
- * that proves it.
+ * Creates an ephemeral key of a card for the page with this nonce. The key need not be stored, because it contains a
+ * MAC by which it can be verified.
  */
 export function makeEphemeralKey(
   parts: Secrets,
@@ -86,7 +86,7 @@ export function makeEphemeralKey(
   return `${KEY_PREFIX}${terms}.${keyMac(parts, terms, nonce).toString('base64url')}`;
 }
 
-/** Returns the card of an ephemeral key. Undefined for a key that is wrong, expired, or made for another page. */
+/** Returns the card of an ephemeral key, or undefined if the key is wrong, expired, or was made for another page. */
 export function cardOfKey(
   parts: Secrets,
   { key, nonce, nowMs }: { key: string; nonce: string; nowMs: number },
@@ -115,8 +115,8 @@ function macOf({ environment, secret }: Secrets, text: string): Buffer {
 }
 
 /**
- * The check digit of ISO/IEC 7812-1: every second digit from the right is doubled, and the sum with the check digit
- * must end in 0.
+ * Returns the check digit of ISO/IEC 7812-1: every second digit from the right is doubled, and the sum including the
+ * check digit must end in 0.
  */
 function luhnDigit(body: string): string {
   const sum = [...body].reverse().reduce((total, digit, index) => {

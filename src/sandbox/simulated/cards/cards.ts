@@ -23,7 +23,7 @@ export interface CardRow {
 }
 
 const BRAND = 'visa';
-/** CHOICE: the validity of a card. */
+/** CHOICE: for how many years a card is valid. */
 const YEARS = 4;
 
 export function findCard({ store, environment }: CardParts, id: string): CardRow | undefined {
@@ -59,7 +59,7 @@ function insert(
   return findCard(parts, id)!;
 }
 
-/** Changes a card. A cancellation is final, and a second cancellation changes nothing. */
+/** Changes a card. A cancellation is final; cancelling again changes nothing. */
 export async function change(
   parts: CardParts,
   cardId: string,

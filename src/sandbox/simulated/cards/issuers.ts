@@ -30,10 +30,7 @@ import {
  * SETTING: none.
  */
 
-/**
- * The controls with which testers act as merchants. Ids are the issuer's ids. Results are undefined for an unknown
- * card or payment.
- */
+/** Lets testers act as merchants. Ids are the issuer's ids. Results are undefined for an unknown card or payment. */
 export interface CardControls {
   authorize(environment: CardEnvironment, order: Authorization): Promise<TestPayment | undefined>;
   capture(id: string, cents: bigint | undefined): Promise<TestPayment | PaymentFault | undefined>;
@@ -43,7 +40,7 @@ export interface CardControls {
     order: { readonly cents: bigint | undefined; readonly reference: string },
   ): Promise<TestPayment | PaymentFault | undefined>;
   /**
-   * Returns the data that the issuer shows to a page with this nonce. Undefined for a wrong or expired key.
+   * Returns what the issuer shows to a page with this nonce, or undefined for a wrong or expired key.
    *
    * NOTE: only code in the same process may call it: no response of the server contains a card number.
    */
@@ -71,9 +68,7 @@ const program: Omit<CardProgram, 'publishableKey' | 'spenderAddress'> = {
   },
 };
 
-/**
- * Creates a card issuer for each of these environments, with its own cards and its own money on the simulated chains.
- */
+/** Creates one card issuer per environment. Each has its own cards, and its own money on the simulated chains. */
 export function simulateCardIssuers(
   open: () => Promise<Omit<CardParts, 'environment'>>,
   names: readonly CardEnvironment[],

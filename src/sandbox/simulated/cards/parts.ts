@@ -5,7 +5,7 @@ import type { ChainStore } from '../chains/store.ts';
 import type { Deposit, Funded, Simulated } from '../chains/world.ts';
 import type { FiatParts } from '../fiat/parts.ts';
 
-/** The dependencies of one environment of the simulated issuer. */
+/** What one environment of the simulated issuer depends on. */
 export interface CardParts extends FiatParts {
   readonly environment: CardEnvironment;
   /** The secret from which card numbers, PINs and keys are derived, so that none of them is stored. */
@@ -13,8 +13,8 @@ export interface CardParts extends FiatParts {
 }
 
 /**
- * The lower-case address of the issuer's account on every simulated EVM chain. This account is the approved spender,
- * and holds the money of payments.
+ * Returns the lower-case address of the issuer's account, which is the same on every simulated EVM chain. This
+ * account is the approved spender, and receives the money of payments.
  */
 export function issuerAddress(environment: CardEnvironment): string {
   return derivedAddress(`custos card issuer ${environment}`);
@@ -24,7 +24,7 @@ export function refuse(fault: CardRefusal['fault'], message: string): CardRefusa
   return { fault, message };
 }
 
-/** The reason why the ledger refuses a transfer. A refused transfer changes nothing. */
+/** The reason why the ledger rejects a transfer. A rejected transfer changes nothing. */
 export type Shortfall = 'insufficient_funds' | 'insufficient_allowance';
 
 /** Pays atomically. Must be called in a transaction of the store. */

@@ -5,9 +5,9 @@ import { pinMac } from './card-secrets.ts';
 import { type CardRow, findCard } from './cards.ts';
 import { type CardParts, issuerAddress, pay, type Shortfall } from './parts.ts';
 
-/*
- * INVARIANT: for each chain and asset, the balance of the issuer's account is exactly the pending amount, plus the
- * captured amount, minus the refunded amount. It holds nothing for declined, reversed and expired payments.
+/**
+ * INVARIANT: for each chain and asset, the balance of the issuer's account is exactly the sum of pending and captured
+ * payments minus refunds. It contains no money of declined, reversed or expired payments.
  */
 
 type DeclineReason =
@@ -24,24 +24,24 @@ type DeclineReason =
 export interface TestPayment extends CardPayment {
   readonly cardId: string;
   readonly declineReason: string | null;
-  /** The hash of the latest transfer on chain. */
+  /** The hash of the latest transfer on the chain. */
   readonly hash: string | null;
 }
 
-/** The request of a merchant. */
+/** A merchant's request for a payment. */
 export interface Authorization {
   readonly cardId: string;
   readonly cents: bigint;
   readonly merchant: string | null;
-  /** Two requests with the same reference and the same card are one payment. */
+  /** Two requests for one card with the same reference are one payment. */
   readonly reference: string;
   readonly pin?: string | undefined;
   readonly isDeclined: boolean;
 }
 
 /**
- * The reason why a payment does not allow a control: the amount is too high, the funds are too low, or the status is
- * wrong.
+ * The reason why a payment does not allow a tester's action: the amount is too high, the funds are too low, or the
+ * payment has the wrong status.
  */
 export type PaymentFault = 'amount' | 'funds' | 'status';
 
@@ -90,7 +90,7 @@ export async function authorize(parts: CardParts, order: Authorization): Promise
   return parts.store.atomically(() => {
     const known = findByReference(parts, order, 'purchase');
     if (known !== undefined) return viewOf(known);
-    // The card is read again, because it may have been frozen in the meantime.
+    // Read the card again, because it may have been frozen meanwhile.
     const card = findCard(parts, order.cardId)!;
     const refusal = chain === undefined ? 'declined_by_issuer' : refusalOf(parts, { card, order, isReady });
     const taken = refusal ?? take(parts, { card, chain: chain!, cents: order.cents });
@@ -111,7 +111,7 @@ function refusalOf(
   return isOver ? 'limit_exceeded' : undefined;
 }
 
-/** After three wrong PINs in a row, no PIN is accepted until a new PIN is set. */
+/** Checks the PIN. After three wrong PINs in a row, none is accepted until a new PIN is set. */
 function checkPin(
   parts: CardParts,
   { id, pin_mac: mac, wrong_pins: wrong }: CardRow,
@@ -163,7 +163,7 @@ export function capture(
 }
 
 /**
- * Reverses or expires an authorized payment, which returns its money to the wallet. Returns undefined for an unknown
+ * Reverses or expires an authorized payment and returns its money to the wallet. Returns undefined for an unknown
  * payment.
  */
 export function release(
@@ -183,7 +183,7 @@ export function release(
   });
 }
 
-/** Refunds a captured payment, or a part of it. Returns undefined for an unknown payment. */
+/** Refunds a captured payment or a part of it. Returns undefined for an unknown payment. */
 export function refund(
   parts: CardParts,
   id: string,
@@ -234,13 +234,13 @@ async function settleNow(
   const chain = card && (await parts.chain(card.caip2));
   if (card === undefined || chain === undefined) return undefined;
   return parts.store.atomically(() => {
-    // The payment is read again, because a concurrent call may have settled it.
+    // Read the payment again, because a concurrent call may have settled it.
     const done = work({ payment: findPayment(parts, id)!, card, chain });
     return typeof done === 'string' ? done : viewOf(done);
   });
 }
 
-/** Returns the money of payments that were not captured in time. Every call of the issuer runs it first. */
+/** Returns the money of payments that were not captured in time. Every call to the issuer runs this first. */
 async function expireDue(parts: CardParts): Promise<void> {
   const due = parts.store.all<{ id: string }>(
     'select id from issuer_payments where environment = ? and expires_ms <= ? order by expires_ms limit ?',
@@ -266,7 +266,7 @@ interface Movement {
   readonly cents: bigint;
 }
 
-/** Takes money from the wallet by `transferFrom`. The issuer is the approved spender. */
+/** Takes money from the wallet with `transferFrom`. The issuer is the approved spender. */
 function take(
   { store, environment }: CardParts,
   { card, chain, cents }: Movement,
@@ -288,7 +288,7 @@ function give(
     ...{ address: card.address, payer: issuerAddress(environment) },
     ...{ tokenAddress: card.token, decimals: card.decimals, rawAmount: rawOf(card, cents) },
   });
-  // INVARIANT: the issuer still holds all the money that it took.
+  // INVARIANT: the issuer still has all the money that it took.
   if (typeof paid === 'string') throw new Error(`the simulated issuer cannot pay back: ${paid}`);
   return paid;
 }
@@ -339,7 +339,7 @@ function findByReference(
   );
 }
 
-/** Returns the payments of a card, newest first. Undefined for an unknown cursor. */
+/** Returns the payments of a card, newest first, or undefined for an unknown cursor. */
 export async function paymentsOf(
   parts: CardParts,
   cardId: string,

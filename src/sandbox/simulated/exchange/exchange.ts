@@ -29,20 +29,20 @@ import { ensureInventory, INVENTORY_USD, isUnpayable, solverOn, toLedger } from 
  * PRODUCTION: no exchange is connected: 400 `not_supported`. SETTING: none.
  */
 
-/** CHOICE: the validity of a quote. A deposit that is included later is refunded. */
+/** CHOICE: how long a quote is valid. A deposit that is included later is refunded. */
 const QUOTE_SECONDS = 600;
 
-/** The dependencies of the exchange. */
+/** What the exchange depends on. */
 export interface ExchangeParts {
   readonly clock: Clock;
   readonly ids: Pick<Ids, 'uuid'>;
   readonly prices: Prices;
   readonly store: ChainStore;
-  /** Returns a chain after it has processed the blocks that are due. Undefined for a chain that is not simulated. */
+  /** Returns a chain once it has processed all due blocks, or undefined if the chain is not simulated. */
   chain(caip2: string): Promise<Simulated | undefined>;
 }
 
-/** One side of an order, with its chain and the solver's account there. */
+/** One side of an order: its asset, its chain and the solver's account there. */
 interface OrderSide extends ExchangeAsset, Side {
   readonly address: string;
   readonly chain: Simulated;
@@ -50,10 +50,10 @@ interface OrderSide extends ExchangeAsset, Side {
 }
 
 /**
- * Simulates an exchange whose solver has an account on every chain. The solver receives deposits there and pays from
- * its inventory, at fixed prices minus its fee. `statusOf` searches for the deposit. Once the source chain has a
- * later block, it pays in the latest block of the destination chain. Orders are stored with the chains, so a payment
- * and its record are one transaction.
+ * Simulates an exchange whose solver has an account on every chain. The solver receives deposits there, and pays from
+ * its inventory at fixed prices minus its fee. `statusOf` looks for the deposit. Once the source chain has a later
+ * block, it pays in the latest block of the destination chain. Orders are stored together with the chains, so that a
+ * payment and its record are one transaction.
  */
 export function simulateExchange(parts: ExchangeParts): Exchange {
   return {
@@ -91,8 +91,8 @@ async function quoteOrder(
 }
 
 /**
- * Returns undefined when the solver has no account on the chain, the chain is not simulated, or the asset has no
- * price.
+ * Returns one side of an order. Returns undefined if the solver has no account on the chain, if the chain is not
+ * simulated, or if the asset has no price.
  */
 async function sideOf(
   { chain: find, prices }: ExchangeParts,
@@ -106,7 +106,7 @@ async function sideOf(
 }
 
 /**
- * The assets that the solver needs: the assets of both sides, and SOL on Solana for the token accounts that it
+ * Returns the assets that the solver needs: those of both sides, and SOL on Solana for the token accounts that it
  * creates.
  */
 async function suppliesOf({ prices }: ExchangeParts, sides: readonly OrderSide[]) {
@@ -121,7 +121,7 @@ async function suppliesOf({ prices }: ExchangeParts, sides: readonly OrderSide[]
   }));
 }
 
-/** Whether the solver can pay now. Tries the payment and rolls back. */
+/** Returns whether the solver can pay now: makes the payment and rolls it back. */
 function canPay({ store }: ExchangeParts, { chain, ...side }: OrderSide, rawAmount: bigint): boolean {
   return (
     rollBack(store, () => tryToPay(store, chain, { ...side, payer: side.solver, rawAmount })) !== undefined
@@ -165,7 +165,7 @@ async function settleOrder(parts: ExchangeParts, id: string, depositHash: string
     'expected both chains of a quote to be simulated',
   );
   return store.atomically(() => {
-    // The order is read again, because a concurrent call may have settled it.
+    // Read the order again, because a concurrent call may have settled it.
     const order = findOrder(store, id) ?? known;
     const earlierOutcome = outcomeOf(order);
     if (earlierOutcome !== undefined) return earlierOutcome;
@@ -181,7 +181,7 @@ async function settleOrder(parts: ExchangeParts, id: string, depositHash: string
   });
 }
 
-/** Pays the recipient or refunds the deposit. Returns undefined when the solver's balance is too low for either. */
+/** Pays the recipient or refunds the deposit. Returns undefined if the solver's balance is too low for either. */
 function settle(
   order: OrderRow,
   { store, source, destination }: { store: ChainStore; source: Simulated; destination: Simulated },
@@ -207,7 +207,7 @@ function settle(
   return refunded && { kind: 'refunded', hash: refunded.hash, reason };
 }
 
-/** Returns the reason why a deposit is refunded. Undefined when it is exchanged. */
+/** Returns the reason why a deposit is refunded, or undefined if it is exchanged. */
 function refusalOf(order: OrderRow, { rawAmount, blockSeconds }: IncludedDeposit): string | undefined {
   if (blockSeconds > order.expires_seconds) return 'the deposit was included after the quote had expired';
   if (rawAmount !== BigInt(order.raw_input)) return 'the deposit differs from the quoted amount';
@@ -215,7 +215,7 @@ function refusalOf(order: OrderRow, { rawAmount, blockSeconds }: IncludedDeposit
   return undefined;
 }
 
-/** Pays atomically. Returns undefined when the payment fails. */
+/** Pays atomically. Returns undefined if the payment fails. */
 function tryToPay(store: ChainStore, chain: Simulated, deposit: Deposit): Funded | undefined {
   try {
     return store.atomically(() => chain.fund(deposit));

@@ -1,7 +1,7 @@
 import type { ExchangeStatus } from '../../../ports/exchange.ts';
 import type { ChainStore } from '../chains/store.ts';
 
-/** A quote and its outcome. `payer` is in the ledger's notation, `recipient` as given in the order. */
+/** A quote and what became of it. `payer` is in the ledger's notation, `recipient` as the order gives it. */
 export interface OrderRow {
   readonly id: string;
   readonly source_caip2: string;
@@ -19,7 +19,7 @@ export interface OrderRow {
   readonly reason: string | null;
 }
 
-/** A deposit included on the source chain. */
+/** A deposit that a block of the source chain has included. */
 export interface IncludedDeposit {
   readonly rawAmount: bigint;
   readonly blockNumber: number;
@@ -54,7 +54,7 @@ export function closeOrder(
   );
 }
 
-/** Returns the outcome of an order. Undefined while it is open. */
+/** Returns the outcome of an order, or undefined while it is open. */
 export function outcomeOf({ state, hash, reason }: OrderRow): ExchangeStatus | undefined {
   if (state === 'open') return undefined;
   return state === 'paid'
@@ -62,7 +62,10 @@ export function outcomeOf({ state, hash, reason }: OrderRow): ExchangeStatus | u
     : { kind: 'refunded', hash: hash ?? '', reason: reason ?? '' };
 }
 
-/** Finds the included deposit of the order's payer to `recipient` in a transaction. Undefined if there is none. */
+/**
+ * Finds the deposit of the order's payer to `recipient` in an included transaction. Returns undefined if there is
+ * none.
+ */
 export function findDeposit(
   store: ChainStore,
   order: OrderRow,

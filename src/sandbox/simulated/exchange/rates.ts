@@ -3,7 +3,7 @@ const RELAYER_FEE_BPS = 12n;
 
 const FULL_BPS = 10_000n;
 
-/** A price in US dollars, `digits / 10^scale`. */
+/** A price in US dollars: `digits / 10^scale`. */
 interface Price {
   readonly digits: bigint;
   readonly scale: number;
@@ -30,13 +30,13 @@ export interface Rate {
   readonly appFee: bigint;
 }
 
-/** Whether the fees consume the whole input, so that there is no rate. */
+/** Returns whether the fees would consume the whole input, so that there is no rate. */
 export function exceedsInput(appFeeBps: number): boolean {
   return BigInt(appFeeBps) + RELAYER_FEE_BPS >= FULL_BPS;
 }
 
 /**
- * Calculates the output for an input. Returns undefined when the output is zero. Rounds in favor of the exchange, so
+ * Computes the output for an input. Returns undefined if the output is zero. Rounds in favor of the exchange, so
  * output and fees are never worth more than the input. Precondition: `exceedsInput(terms.appFeeBps)` is false.
  */
 export function rateOfInput(terms: RateTerms, rawInput: bigint): Rate | undefined {
@@ -47,7 +47,7 @@ export function rateOfInput(terms: RateTerms, rawInput: bigint): Rate | undefine
   return rawOutput === 0n ? undefined : { rawInput, rawOutput, ...feesOf(terms, rawInput) };
 }
 
-/** Calculates the smallest input for an output. */
+/** Computes the smallest input for an output. */
 export function rateOfOutput(terms: RateTerms, rawOutput: bigint): Rate {
   const { numerator, denominator } = ratioOf(terms);
   const netBps = netBpsOf(terms);
@@ -57,13 +57,13 @@ export function rateOfOutput(terms: RateTerms, rawOutput: bigint): Rate {
   return { rawInput, rawOutput, ...feesOf(terms, rawInput) };
 }
 
-/** The amount in base units that is worth a number of US dollars, rounded down. */
+/** Returns the amount in base units that is worth a number of US dollars, rounded down. */
 export function rawAmountWorth(dollars: bigint, { price, decimals }: Side): bigint {
   const { digits, scale } = readPrice(price);
   return (dollars * 10n ** BigInt(scale + decimals)) / digits;
 }
 
-/** Base units of the destination per base unit of the source, as a fraction. */
+/** Returns the base units of the destination per base unit of the source, as a fraction. */
 function ratioOf({ source, destination }: RateTerms): { numerator: bigint; denominator: bigint } {
   const [from, to] = [readPrice(source.price), readPrice(destination.price)];
   return {
@@ -72,14 +72,14 @@ function ratioOf({ source, destination }: RateTerms): { numerator: bigint; denom
   };
 }
 
-/** The input without fees, in basis points. */
+/** Returns the part of the input that remains after fees, in basis points. */
 function netBpsOf({ appFeeBps }: RateTerms): bigint {
   return FULL_BPS - RELAYER_FEE_BPS - BigInt(appFeeBps);
 }
 
 /**
- * Both fees. Their sum is the input minus the exchanged amount. The remainder of the rounding belongs to the
- * relayer's fee.
+ * Returns both fees. Their sum is the input minus the exchanged amount. What rounding leaves is part of the relayer's
+ * fee.
  */
 function feesOf(terms: RateTerms, rawInput: bigint): Pick<Rate, 'relayerFee' | 'appFee'> {
   const fees = rawInput - (rawInput * netBpsOf(terms)) / FULL_BPS;

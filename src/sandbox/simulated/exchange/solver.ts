@@ -4,28 +4,28 @@ import { sentinelOf } from '../chains/sentinels.ts';
 import type { ChainStore } from '../chains/store.ts';
 import { InvalidDepositError, type Simulated } from '../chains/world.ts';
 
-/** CHOICE: on the solver's first trade of an asset on a chain, the faucet gives it an inventory of this value. */
+/** CHOICE: when the solver first trades an asset on a chain, the faucet gives it an inventory of this value. */
 export const INVENTORY_USD = 1_000_000n;
 
-// The solver's accounts by namespace. Other namespaces are not supported.
+// The solver's accounts by CAIP-2 namespace. Other namespaces are not supported.
 const accounts: Readonly<Record<string, string>> = {
   eip155: '0x00000000000000000000000000000000000501fe',
   solana: 'So1ver1111111111111111111111111111111111111',
   tron: 'T9yD14Nj9j7xAB4dbGeiX9h8xpnf1MCC13',
 };
 
-/** Returns the solver's account on a chain. Undefined on unsupported chains. */
+/** Returns the solver's account on a chain, or undefined for an unsupported chain. */
 export function solverOn(caip2: string): string | undefined {
   return accounts[namespaceOf(caip2)];
 }
 
-/** Converts an address or token address to the ledger's notation. */
+/** Converts an account's or a token's address to the ledger's notation. */
 export function toLedger(caip2: string, text: string | null): string {
   if (text === null) return NATIVE;
   return namespaceOf(caip2) === 'eip155' ? text.toLowerCase() : text;
 }
 
-/** Whether the recipient is the sentinel that makes transactions revert. */
+/** Returns whether the recipient is the sentinel that makes transactions revert. */
 export function isUnpayable(caip2: string, address: string): boolean {
   const hex =
     namespaceOf(caip2) === 'eip155'
@@ -44,10 +44,10 @@ interface Supply {
 }
 
 /**
- * Funds the solver's inventory of an asset from the faucet, once. Returns false when that would exceed the chain's
+ * Funds the solver's inventory of an asset from the faucet, once. Returns false if that would exceed the chain's
  * maximum supply.
  *
- * INVARIANT: besides this inventory, the solver pays only from deposits that it has received.
+ * INVARIANT: apart from this inventory, the solver pays only from deposits that it has received.
  */
 export function ensureInventory(store: ChainStore, chain: Simulated, supply: Supply): boolean {
   const { caip2, tokenAddress, ...rest } = supply;

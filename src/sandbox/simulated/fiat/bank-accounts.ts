@@ -15,7 +15,7 @@ export interface BankAccountRow {
   readonly is_removed: number;
 }
 
-/** The bank accounts that receive payouts. Only the last four characters of a number are stored. */
+/** Simulates the bank accounts that receive payouts. Only the last four characters of their numbers are stored. */
 export function simulateBankAccounts(
   parts: FiatParts,
 ): Pick<FiatProvider, 'registerBankAccount' | 'removeBankAccount'> {

@@ -2,14 +2,14 @@ import type { FiatEnvironment } from '../../../ports/fiat.ts';
 import type { ChainStore } from '../chains/store.ts';
 import { type Currency, textOf } from './money.ts';
 
-/*
+/**
  * INVARIANT: in each environment and currency, capital + paid in = paid out + refunded + fees + developer fees +
- * balance. `balance` is stored instead of being computed from the other values, so that tests can compare them.
+ * balance. `balance` is stored and not computed from the other values, so that tests can compare them.
  */
 
 type Account = 'capital' | 'paid_in' | 'paid_out' | 'refunded' | 'fees' | 'developer_fees' | 'balance';
 
-/** The bank's own money in each currency, in cents. It pays from this money before it has deposits. */
+/** The bank's initial money in each currency, in cents. It pays from this money as long as it has no deposits. */
 const CAPITAL = 1_000_000_000_00n;
 
 interface Entry {
@@ -19,7 +19,7 @@ interface Entry {
   readonly cents: bigint;
 }
 
-/** Books money that enters or leaves the bank. */
+/** Records money that enters or leaves the bank. */
 export function book(
   store: ChainStore,
   account: Exclude<Account, 'capital' | 'balance'>,
@@ -48,7 +48,7 @@ function add(store: ChainStore, account: Account, { environment, currency, cents
   );
 }
 
-/** One currency in the books, as decimal strings. */
+/** The books of one currency, as decimal strings. */
 export type Book = { readonly environment: FiatEnvironment; readonly currency: string } & Readonly<
   Record<Account, string>
 >;

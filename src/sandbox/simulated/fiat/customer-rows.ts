@@ -4,7 +4,8 @@ import type { FiatParts } from './parts.ts';
 export type VerificationOutcome = 'approved' | 'rejected' | 'incomplete' | 'under_review';
 
 /**
- * A customer of the identity office. It contains no personal data, because `provided` lists only the names of fields.
+ * A customer of the identity office. It contains no personal data: `provided` lists only the names of submitted
+ * fields.
  */
 export interface CustomerRow {
   readonly id: string;
@@ -17,10 +18,10 @@ export interface CustomerRow {
   readonly standing: 'good' | 'paused' | 'offboarded';
   readonly reasons: readonly string[];
   readonly requirements: readonly string[];
-  /** Names and statuses. An empty status means the status of the customer. */
+  /** Names with statuses. An empty status stands for the customer's own status. */
   readonly endorsements: readonly { readonly name: string; readonly status: string }[];
   readonly provided: readonly string[];
-  /** The decision that will be made. */
+  /** The decision that will be made at `decidesMs`. */
   readonly outcome: VerificationOutcome;
   readonly decidesMs: number | null;
   readonly redirectUri: string | null;
@@ -57,7 +58,7 @@ export function findCustomer(
   return row && readRow(row);
 }
 
-/** Finds the customer whose hosted page has this token, with its environment. */
+/** Finds the customer whose hosted page has this token, and the environment. */
 export function findByToken(
   store: FiatParts['store'],
   token: string,

@@ -6,7 +6,7 @@ import { type FiatParts, STEP_MS } from './parts.ts';
 import { type Treasury, treasuryFor, tryToPay } from './treasury.ts';
 import { findVirtualAccount, type VirtualAccountRow } from './virtual-accounts.ts';
 
-/** The outcome of a deposit: delivered, refunded, or held until a tester decides. */
+/** What becomes of a deposit: it is delivered, refunded, or in review until a tester decides. */
 type DepositOutcome = 'completed' | 'in_review' | 'refunded';
 
 /** Money that arrives at the simulated bank. */
@@ -16,7 +16,7 @@ export interface BankDeposit {
   readonly amount: string;
   readonly rail?: string | undefined;
   readonly senderName?: string | undefined;
-  /** Money with the same reference is the same deposit. */
+  /** Payments with the same reference are one deposit. */
   readonly reference: string;
   readonly outcome: DepositOutcome;
 }
@@ -35,7 +35,7 @@ interface DepositRow {
 const PAGE = 100;
 const BATCH = 50;
 
-/** Processes everything that is due, then returns a page of reports. */
+/** Processes everything that is due, then returns one page of the reports on deposits. */
 export async function depositsAfter(parts: FiatParts, cursor: string | undefined): Promise<FiatDepositPage> {
   await settleDue(parts);
   const { store, environment } = parts;
@@ -78,7 +78,7 @@ export async function depositsAfter(parts: FiatParts, cursor: string | undefined
   };
 }
 
-/** Records money that arrives. Returns undefined for an unknown account, and a fault for an invalid amount. */
+/** Records an incoming payment. Returns undefined for an unknown account, and `amount` for an invalid amount. */
 export function receive(parts: FiatParts, deposit: BankDeposit): { id: string } | 'amount' | undefined {
   const { store, environment, ids, clock } = parts;
   const account = findVirtualAccount(parts, deposit.accountId);
@@ -108,7 +108,7 @@ export function receive(parts: FiatParts, deposit: BankDeposit): { id: string } 
   });
 }
 
-/** Releases or refunds a held deposit on behalf of a tester. Returns false if none has this id. */
+/** Releases or refunds, for a tester, a deposit in review. Returns false if there is none with this id. */
 export function decideDeposit(parts: FiatParts, id: string, outcome: 'completed' | 'refunded'): boolean {
   const { store, environment, clock } = parts;
   return store.atomically(() => {
@@ -147,7 +147,7 @@ function settle(
   { id, account, treasury }: { id: string; account: VirtualAccountRow; treasury: Treasury | undefined },
 ): void {
   const { store, environment, clock } = parts;
-  // The deposit is read again, because a concurrent call may have settled it.
+  // Read the deposit again, because a concurrent call may have settled it.
   const row = store.first<DepositRow>(
     'select * from fiat_deposits where environment = ? and id = ? and due_ms <= ?',
     ...[environment, id, clock.now()],
@@ -184,7 +184,7 @@ function pay(
   { account, treasury, cents }: { account: VirtualAccountRow; treasury: Treasury; cents: bigint },
 ): { hash: string; rawOutput: bigint } | undefined {
   const { currency, decimals, address, token: tokenAddress } = account;
-  // The fees may exceed the deposit.
+  // The fees may be higher than the deposit.
   if (cents <= 0n) return undefined;
   treasury.stock();
   const rawOutput = assetWorth(cents, currency, { price: treasury.price, decimals });
@@ -215,7 +215,7 @@ interface Progress {
   readonly rawOutput?: bigint;
 }
 
-/** Moves a deposit to its final state, or to the state that only a tester can change. */
+/** Moves a deposit to its final state, or to the state that only a tester can end. */
 function advance(parts: FiatParts, progress: Progress): void {
   const { store, environment } = parts;
   store.run(

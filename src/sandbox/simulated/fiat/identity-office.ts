@@ -21,12 +21,12 @@ export interface Decision {
   readonly endorsements?: readonly { readonly name: string; readonly status: string }[] | undefined;
 }
 
-/** CHOICE: the missing data of an incomplete customer, unless a tester gives other values. */
+/** CHOICE: what an incomplete customer must still provide, unless a tester says otherwise. */
 const INCOMPLETE = ['proof_of_address'];
 
 /**
- * The simulated identity office. It decides two seconds after a submission: `approved`, or the outcome of a sentinel
- * name. There is no timer, because each call first makes the decision that is due.
+ * Simulates the identity office. It decides two seconds after a submission: `approved`, or the outcome that a special
+ * name selects. It has no timer; each call first makes the decisions that are due.
  */
 export function simulateIdentityOffice(parts: FiatParts): IdentityOffice {
   const { store } = parts;
@@ -52,17 +52,17 @@ export function decide(parts: FiatParts, id: string, decision: Decision): Custom
   });
 }
 
-/** The data of a customer on the hosted page. */
+/** What the hosted page shows about a customer. */
 export interface HostedPage {
   readonly kind: CustomerRow['kind'];
   readonly snapshot: CustomerSnapshot;
   readonly redirectUri: string | null;
 }
 
-/** The actions of a customer on the hosted page. */
+/** The actions that a customer can take on the hosted page. */
 export type PageAction = 'accept_terms' | 'complete' | 'decline';
 
-/** Returns undefined for an unknown customer. */
+/** Returns the content of the hosted page, or undefined for an unknown customer. */
 export function hostedPage(parts: FiatParts, id: string): HostedPage | undefined {
   return parts.store.atomically(() => {
     const row = findCustomer(parts, 'id', id);
@@ -71,8 +71,8 @@ export function hostedPage(parts: FiatParts, id: string): HostedPage | undefined
 }
 
 /**
- * The customer accepts the terms, or completes or declines the verification on the hosted page. The office then
- * decides as after a submission. Returns false when the page no longer offers the action.
+ * Applies a customer's action on the hosted page: accepting the terms, or completing or declining the verification.
+ * The office then decides as after a submission. Returns false if the page no longer offers the action.
  */
 export function useHostedPage(parts: FiatParts, id: string, action: PageAction): boolean {
   return parts.store.atomically(() => {
@@ -103,7 +103,7 @@ function decided(row: CustomerRow, decision: Decision): CustomerRow {
     case 'offboarded':
       return { ...marked, standing: outcome, reasons };
     default: {
-      // CHOICE: an approval by a tester includes the acceptance of the terms.
+      // CHOICE: an approval by a tester implies that the terms are accepted.
       const terms = outcome === 'approved' ? 'approved' : row.terms;
       const requirements = requirementsDue ?? (outcome === 'incomplete' ? INCOMPLETE : []);
       return {
@@ -173,7 +173,7 @@ function take(parts: FiatParts, submission: Submission): CustomerSnapshot | Fiat
   return viewOf(parts, putCustomer(parts, underReview(parts, { ...row, provided, outcome })));
 }
 
-/** A sentinel: the simulated provider refuses data with this document number. */
+/** The simulated provider rejects data with this special document number. */
 const REFUSED_NUMBER = 'REFUSED';
 
 const sentinels: Readonly<Record<string, VerificationOutcome>> = {
@@ -182,7 +182,7 @@ const sentinels: Readonly<Record<string, VerificationOutcome>> = {
   Incomplete: 'incomplete',
 };
 
-/** The outcome that a sentinel in the last name, or in the first word of the business name, selects. */
+/** Returns the outcome that a special last name, or first word of the business name, selects. */
 function sentinelOutcome(submission: Submission): VerificationOutcome | undefined {
   if (submission.kind === 'person') {
     const { last_name: name } = submission.data;
@@ -203,7 +203,7 @@ function underReview({ clock }: FiatParts, row: CustomerRow): CustomerRow {
   };
 }
 
-/** Makes the decision that is due, and returns the customer. */
+/** Makes the decision if it is due, and returns the customer. */
 function viewOf(parts: FiatParts, found: CustomerRow): CustomerSnapshot {
   const isDue = found.decidesMs !== null && found.decidesMs <= parts.clock.now();
   const row = isDue ? putCustomer(parts, outcomeDue(found)) : found;

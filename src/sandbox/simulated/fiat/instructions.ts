@@ -19,8 +19,8 @@ export function railsOf(currency: Currency): VirtualAccount['paymentRails'] {
 }
 
 /**
- * The payment instructions of the account with this number. The account numbers have valid check digits; the bank is
- * fictitious.
+ * Returns the payment instructions for the account with this number. Account numbers have valid check digits; the
+ * bank is fictitious.
  */
 export function instructionsOf(currency: Currency, number: number): FiatDepositInstructions {
   const rails = [...RAILS[currency]];
@@ -66,14 +66,14 @@ export function instructionsOf(currency: Currency, number: number): FiatDepositI
   }
 }
 
-/** Adds the ABA check digit: 3·(d1+d4+d7) + 7·(d2+d5+d8) + (d3+d6+d9) is a multiple of 10. */
+/** Appends the ABA check digit: 3·(d1+d4+d7) + 7·(d2+d5+d8) + (d3+d6+d9) is a multiple of 10. */
 function withRoutingDigit(first8: string): string {
   return first8 + checkDigit(first8, [3, 7, 1]);
 }
 
 /**
- * Adds the CLABE check digit: each digit times 3, 7, 1 in turn, modulo 10; the sum plus the check digit is a multiple
- * of 10.
+ * Appends the CLABE check digit: each digit is multiplied by 3, 7 or 1 in turn, modulo 10; the sum including the
+ * check digit is a multiple of 10.
  */
 function withClabeDigit(first17: string): string {
   const sum = [...first17].reduce((total, digit, index) => {
@@ -91,7 +91,10 @@ function checkDigit(digits: string, weights: readonly number[]): string {
   return String((10 - (sum % 10)) % 10);
 }
 
-/** ISO 13616: check digits = 98 − (account ‖ country ‖ 00, letters as numbers) mod 97. */
+/**
+ * Returns the IBAN of an account (ISO 13616): check digits = 98 − (account ‖ country ‖ 00, letters as numbers) mod
+ * 97.
+ */
 function ibanOf(country: string, account: string): string {
   const numeric = [...`${account}${country}00`].map((char) => String(Number.parseInt(char, 36))).join('');
   const check = 98n - (BigInt(numeric) % 97n);
@@ -99,8 +102,8 @@ function ibanOf(country: string, account: string): string {
 }
 
 /**
- * An EMV merchant QR code of Pix: fields with id, length and value, then the CRC-16/CCITT-FALSE of everything before
- * it.
+ * Returns the content of a Pix QR code (EMV merchant QR): fields with id, length and value, then the
+ * CRC-16/CCITT-FALSE of everything before it.
  */
 function brCodeOf(key: string): string {
   const account = field('00', 'br.gov.bcb.pix') + field('01', `sim${key}@bank.example`);

@@ -23,8 +23,8 @@ export function isCurrency(text: string): text is Currency {
 }
 
 /**
- * Converts a decimal amount to cents. Returns undefined for more than two decimals, and for text that is not a
- * number.
+ * Converts a decimal amount to cents. Returns undefined for more than two decimals, more than 30 digits, or a string
+ * that is not a number.
  */
 export function centsOf(amount: string): bigint | undefined {
   const match = /^(\d{1,30})(?:\.(\d{1,2}))?$/.exec(amount);
@@ -41,7 +41,7 @@ export function feeOf(cents: bigint): bigint {
 }
 
 /**
- * The app's fee.
+ * Returns the app's fee.
  *
  * CHOICE: a percentage of the whole amount, in addition to the bank's own fee. It is in the currency of the bank
  * account and rounded down to the cent.
@@ -58,7 +58,7 @@ interface AssetPrice {
   readonly decimals: number;
 }
 
-/** The amount of the asset that a sum buys, in base units, rounded down. */
+/** Returns the amount of an asset that a sum of money buys, in base units, rounded down. */
 export function assetWorth(cents: bigint, currency: Currency, { price, decimals }: AssetPrice): bigint {
   const [rate, asset] = [fractionOf(usdPerUnit[currency]), fractionOf(price)];
   // units = cents / 100 · rate / price
@@ -66,7 +66,7 @@ export function assetWorth(cents: bigint, currency: Currency, { price, decimals 
   return numerator / (10n ** BigInt(CENTS) * rate.scale * asset.digits);
 }
 
-/** The sum that an amount of the asset is worth, in cents, rounded down. */
+/** Returns the sum of money that an amount of an asset is worth, in cents, rounded down. */
 export function centsWorth(rawAmount: bigint, currency: Currency, { price, decimals }: AssetPrice): bigint {
   const [rate, asset] = [fractionOf(usdPerUnit[currency]), fractionOf(price)];
   const numerator = rawAmount * asset.digits * rate.scale * 10n ** BigInt(CENTS);

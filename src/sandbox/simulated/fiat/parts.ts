@@ -4,7 +4,7 @@ import type { Clock, Ids } from '../../../ports/runtime.ts';
 import type { ChainStore } from '../chains/store.ts';
 import type { Simulated } from '../chains/world.ts';
 
-/** The dependencies of one environment of the simulated provider. */
+/** What one environment of the simulated provider depends on. */
 export interface FiatParts {
   readonly environment: FiatEnvironment;
   readonly clock: Clock;
@@ -17,7 +17,7 @@ export interface FiatParts {
   pageOf(token: string): string;
 }
 
-/** CHOICE: the time that the simulated provider needs for each decision and each movement of money. */
+/** CHOICE: how long the simulated provider takes for each decision and each movement of money. */
 export const STEP_MS = 2000;
 
 export function refuse(fault: FiatRefusal['fault'], message: string, pointer?: string): FiatRefusal {

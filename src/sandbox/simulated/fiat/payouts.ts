@@ -14,12 +14,12 @@ import { type Currency, centsOf, centsWorth, developerFeeOf, isCurrency, textOf 
 import { type FiatParts, refuse, STEP_MS } from './parts.ts';
 import { bankAddress, tryToPay } from './treasury.ts';
 
-/** CHOICE: the time in which the deposit must be included. A later deposit is refunded. */
+/** CHOICE: how soon the deposit must be included. A later deposit is refunded. */
 const PAYOUT_SECONDS = 600;
 /** CHOICE: the minimum payout after the app's fee, in cents of the currency. */
 const MIN_CENTS = 100n;
 
-/** The outcome of a payout after its deposit has arrived. */
+/** What becomes of a payout once its deposit has arrived. */
 export type PayoutOutcome = 'processed' | 'in_review' | 'returned' | 'undeliverable' | 'error';
 
 interface PayoutRow {
@@ -30,7 +30,7 @@ interface PayoutRow {
   readonly raw_amount: string;
   readonly address: string;
   readonly currency: Currency;
-  /** The amount without the app's fee. */
+  /** The amount after the app's fee is deducted. */
   readonly amount: string;
   readonly developer_fee: string;
   readonly expires_seconds: number;
@@ -42,7 +42,7 @@ interface PayoutRow {
   readonly reason: string | null;
 }
 
-/** The sentinels: the last four characters of the bank account's number. */
+/** Special endings of bank account numbers, which select an outcome. */
 const sentinels: Readonly<Record<string, PayoutOutcome>> = {
   '0001': 'in_review',
   '0003': 'returned',
@@ -50,8 +50,8 @@ const sentinels: Readonly<Record<string, PayoutOutcome>> = {
 };
 
 /**
- * The payouts of the simulated bank. Each has its own deposit address. The money stays there, or is refunded from
- * there. `payout` searches for deposits and runs the due steps, in one transaction with the chains.
+ * Simulates the bank's payouts. Each has its own deposit address, where the money stays or from where it is refunded.
+ * `payout` looks for deposits and runs due steps, in one transaction with the chains.
  */
 export function simulatePayouts(
   parts: FiatParts,
@@ -71,7 +71,7 @@ export function simulatePayouts(
       const chain = await parts.chain(known.caip2);
       return store.atomically(() => {
         if (chain !== undefined) takeDeposits(parts, id, chain);
-        // When the clock was moved, several steps can be due at once.
+        // If the clock was moved, several steps may be due at once.
         while (chain !== undefined && advance(parts, id, chain));
         return viewOf(findPayout(parts, id)!);
       });
@@ -79,7 +79,7 @@ export function simulatePayouts(
   };
 }
 
-/** Ends a payout as a tester decides. Returns false if the payout does not exist or has ended. */
+/** Ends a payout as a tester decides. Returns false if the payout does not exist or has already ended. */
 export function decidePayout(
   { store, environment, clock }: FiatParts,
   id: string,
@@ -181,7 +181,7 @@ function takeDeposits(parts: FiatParts, id: string, chain: Simulated): void {
   }
 }
 
-/** Ends a payout with a refund, if its own deposit came too late or had another amount. */
+/** Ends a payout with a refund if its own deposit came too late or had the wrong amount. */
 function noteRefund(
   { store, environment }: FiatParts,
   row: PayoutRow,
@@ -215,7 +215,7 @@ function arrivalsAt({ store }: FiatParts, row: PayoutRow): readonly Arrival[] {
      order by position limit 100`,
     ...[row.caip2, address],
   );
-  // All transfers in one transaction are one deposit.
+  // All transfers within one transaction are one deposit.
   const byHash = Map.groupBy(rows, ({ hash }) => hash);
   return [...byHash.values()].map((group) => {
     const { hash, sender, asset, block_seconds: blockSeconds } = group[0]!;
@@ -235,7 +235,7 @@ function sendBack(
   return tryToPay(store, chain, { address, payer: ledgerAddress(row), tokenAddress, rawAmount })?.hash;
 }
 
-/** Runs the next due step of a payout that has its deposit. Returns false if none is due. */
+/** Runs the next due step of a payout whose deposit has arrived. Returns false if none is due. */
 function advance(parts: FiatParts, id: string, chain: Simulated): boolean {
   const { store, environment, clock } = parts;
   const row = findPayout(parts, id)!;

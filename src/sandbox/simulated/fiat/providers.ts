@@ -23,14 +23,14 @@ import { simulateVirtualAccounts } from './virtual-accounts.ts';
  * SETTING: `CUSTOS_BRIDGE_*` for `custos serve`.
  */
 
-/** The controls of testers. Ids are the provider's ids. */
+/** Lets testers control the bank and the identity office. Ids are the provider's ids. */
 export interface FiatControls {
   decide(environment: FiatEnvironment, customerId: string, decision: Decision): Promise<boolean>;
-  /** Returns the content of the hosted page. Undefined for an unknown token. */
+  /** Returns the content of the hosted page, or undefined for an unknown token. */
   page(token: string): Promise<(HostedPage & { readonly environment: FiatEnvironment }) | undefined>;
-  /** Returns false when the page does not offer the action. */
+  /** Returns false if the page does not offer the action. */
   usePage(token: string, action: PageAction): Promise<boolean>;
-  /** Returns undefined for an unknown account. */
+  /** Records an incoming payment. Returns undefined for an unknown account, and `amount` for an invalid amount. */
   receive(environment: FiatEnvironment, deposit: BankDeposit): Promise<{ id: string } | 'amount' | undefined>;
   decideDeposit(
     environment: FiatEnvironment,
@@ -43,7 +43,7 @@ export interface FiatControls {
   setUp(isUp: boolean): void;
 }
 
-/** The provider `bridge` in both environments, each with its own customers, accounts and books. */
+/** Simulates the provider `bridge` in both environments, each with its own customers, accounts and books. */
 export function simulateFiatProviders(
   open: () => Promise<Omit<FiatParts, 'environment'>>,
   names: readonly FiatEnvironment[],
@@ -115,7 +115,7 @@ function simulateProvider(makeParts: () => Promise<FiatParts>, isUp: () => boole
     openPayout: async (order) => (await payouts()).openPayout(order),
     cancelPayout: async (id) => (await payouts()).cancelPayout(id),
     payout: async (id) => (await payouts()).payout(id),
-    // The provider sends no notifications, because everything is polled.
+    // The provider sends no notifications; everything is polled.
     readHint: () => undefined,
   };
 }

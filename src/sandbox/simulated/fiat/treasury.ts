@@ -14,7 +14,7 @@ const STOCK_USD = 10_000_000n;
 
 const chainTypes = { eip155: 'ethereum', solana: 'solana', tron: 'tron' } as const;
 
-/** An address that only the simulated bank uses, derived from a text. Undefined on unsupported chains. */
+/** Derives an address from a string. Only the simulated bank uses it. Returns undefined for an unsupported chain. */
 export async function bankAddress(caip2: string, text: string): Promise<string | undefined> {
   const namespace = caip2.slice(0, caip2.indexOf(':'));
   if (!(namespace in chainTypes)) return undefined;
@@ -26,12 +26,12 @@ export async function bankAddress(caip2: string, text: string): Promise<string |
   return address;
 }
 
-/** The address of the bank on a chain. Undefined on unsupported chains. */
+/** Returns the bank's address on a chain, or undefined for an unsupported chain. */
 export function treasuryAddress(caip2: string, environment: FiatEnvironment): Promise<string | undefined> {
   return bankAddress(caip2, `${environment} treasury`);
 }
 
-/** The bank's account on a chain, from which it can pay. */
+/** The account on a chain from which the bank pays. */
 export interface Treasury {
   readonly chain: Simulated;
   /** The address in the ledger's notation. */
@@ -42,7 +42,7 @@ export interface Treasury {
   stock(): void;
 }
 
-/** Returns undefined for an asset without a price, and on an unsupported chain. */
+/** Returns the bank's account, or undefined for an asset without a price or an unsupported chain. */
 export async function treasuryFor(parts: FiatParts, asset: FiatAsset): Promise<Treasury | undefined> {
   const { store, environment } = parts;
   const { caip2 } = asset;
@@ -78,7 +78,7 @@ export async function treasuryFor(parts: FiatParts, asset: FiatAsset): Promise<T
   return { chain, address: payer, price, stock };
 }
 
-/** Pays atomically. Returns undefined when the payment fails. */
+/** Pays atomically. Returns undefined if the payment fails. */
 export function tryToPay(store: ChainStore, chain: Simulated, deposit: Deposit): Funded | undefined {
   try {
     return store.atomically(() => chain.fund(deposit));

@@ -19,7 +19,7 @@ export interface VirtualAccountRow {
   readonly developer_fee_percent: string;
 }
 
-/** The bank accounts whose deposits are delivered to wallets. */
+/** Simulates the bank accounts whose deposits are delivered to wallets. */
 export function simulateVirtualAccounts(
   parts: FiatParts,
 ): Pick<FiatProvider, 'openVirtualAccount' | 'virtualAccount' | 'closeVirtualAccount'> {
