@@ -60,7 +60,7 @@ function wrapped(text: string, indent: number): string[] {
   return lines;
 }
 
-/** The options that were given, without those that commander fills in for `--no-` options. */
+/** Returns the options that were given, without the defaults that commander adds for `--no-` options. */
 export function givenFlags(flags: SettingFlags, command: Command): SettingFlags {
   return Object.fromEntries(
     Object.entries(flags).filter(([name]) => command.getOptionValueSource(name) !== 'default'),

@@ -5,10 +5,13 @@ import { type ConfigFile, changedSettings, readConfigFile } from '../config/conf
 import type { SettingFlags } from '../config/settings.ts';
 import { faultText } from './shell/terminal.ts';
 
-/** NOTE: `fs.watch` misses changes of a file that is mounted into a container, and of one that an editor replaces. */
+/**
+ * NOTE: the file is polled, because `fs.watch` misses changes of a file that is mounted into a container, and of a
+ * file that an editor replaces.
+ */
 const INTERVAL_MS = 300;
 
-/** What a changed file did to the running sandbox. */
+/** What a changed file has changed in the running sandbox. */
 interface Reloaded {
   readonly applied: readonly string[];
   readonly needs_reset: readonly string[];
@@ -16,7 +19,10 @@ interface Reloaded {
   readonly faults: readonly string[];
 }
 
-/** Applies the file of the sandbox whenever it changes, and prints what was applied. Returns a function that ends it. */
+/**
+ * Applies the sandbox's configuration file whenever it changes, and prints what was applied. Returns a function that
+ * stops watching.
+ */
 export function watchFile(
   { file: first, json, quiet }: SandboxConfig,
   given: SettingFlags,
@@ -36,7 +42,9 @@ export function watchFile(
   return () => unwatchFile(first.path);
 }
 
-/** Settings stay as they were at the start, so each is compared with the file of the start. */
+/**
+ * Applies a changed file. Settings stay as they were at the start, so each is compared with the file as it was then.
+ */
 async function reloadFile(
   first: ConfigFile,
   given: SettingFlags,

@@ -10,7 +10,7 @@ import type { AddSandboxFaultRequest, FundSandboxAddressRequest } from '../sandb
 import { addFault } from '../sandbox/handlers/faults.ts';
 import { bodyFault } from '../server/validation-issues.ts';
 
-/** The effect of applying a file. Each text begins with the path in the file. */
+/** The effect of applying a configuration file. Each text begins with a path in the file. */
 export interface WorldChange {
   /** What was created or changed. */
   readonly applied: readonly string[];
@@ -19,24 +19,24 @@ export interface WorldChange {
   readonly faults: readonly string[];
 }
 
-/** A resource as the API returns it. */
+/** A resource in the form in which the API returns it. */
 type Resource = Readonly<Record<string, unknown>> & { readonly id: string };
 type Body = Readonly<Record<string, unknown>>;
 
-/** Keeps the resources of a file in a sandbox. */
+/** Creates and changes the resources that a configuration file declares. */
 export interface DeclaredWorld {
   /**
-   * Creates what the file declares and the sandbox does not have, and replaces the fault rules of the file before.
+   * Creates what the file declares and the sandbox lacks, and replaces the fault rules that the previous file added.
    * Requests go through the API, so they are checked like those of a client.
    *
-   * CHOICE: a resource is recognized by its name in the file: wallets by their external id, users by a custom account,
-   * policies and key quorums by their name, webhook endpoints by their description. Applying a file again changes
-   * nothing, also in a data folder or after a snapshot was loaded.
+   * CHOICE: a resource is recognized by its name in the file: wallets by their external id, users by a custom
+   * account, policies and key quorums by their name, webhook endpoints by their description. Applying a file again
+   * changes nothing, even in a data folder or after a snapshot was loaded.
    */
   apply(file: Pick<ConfigFile, 'name' | 'world'>): Promise<WorldChange>;
 }
 
-/** The member of a body that has the name of the resource, unless the file gives it. */
+/** The member of a body that is set to the resource's name, unless the file sets it. */
 const nameMembers = {
   keyQuorums: 'display_name',
   policies: 'name',
@@ -49,7 +49,10 @@ const lists = {
   webhookEndpoints: 'listWebhookEndpoints',
 } as const satisfies Record<string, OperationId>;
 
-/** The operations that change a resource, with the members that they change and the parameter of the path. */
+/**
+ * For each section, the operation that changes its resources, the name of its path parameter, and the members that it
+ * can change.
+ */
 const updates: { readonly [S in NamedSection]?: readonly [OperationId, string, readonly string[]] } = {
   policies: ['updatePolicy', 'policy_id', ['name', 'rules']],
   webhookEndpoints: ['updateWebhookEndpoint', 'endpoint_id', ['url', 'description', 'event_types']],
@@ -58,7 +61,7 @@ const updates: { readonly [S in NamedSection]?: readonly [OperationId, string, r
 /** A reference to a resource of the file or of the seed data, or to a seeded key. */
 const REFERENCE = /^\$(users|keyQuorums|policies|wallets|webhookEndpoints|keys)\.([A-Za-z0-9_ -]{1,50})$/;
 
-/** Thrown for a resource that cannot be created. Its faults are already recorded. */
+/** Thrown for a resource that cannot be created. The problem has already been recorded. */
 class FaultyWorldError extends Error {}
 
 interface Run {
@@ -70,7 +73,7 @@ interface Run {
   readonly applied: string[];
   readonly needsReset: string[];
   readonly faults: string[];
-  /** The resources so far, by `section.name`. Undefined while one is being created. */
+  /** The resources so far, by `section.name`. The value is undefined while the resource is being created. */
   readonly resources: Map<string, Promise<Resource> | undefined>;
   readonly listed: Map<string, readonly Resource[]>;
 }
@@ -90,7 +93,7 @@ export function declaredWorld(
       const { world } = file;
       const areSameRules = isDeepStrictEqual(before?.faults, world.faults);
       const keepsRules = areSameRules && ownFaults.every((id) => context.faults.find(id) !== undefined);
-      // The rules of the file must not make its own requests fail.
+      // The file's fault rules must not make its own requests fail.
       if (!keepsRules) for (const id of ownFaults) context.faults.remove(id);
       for (const section of Object.keys(namedSections) as NamedSection[]) {
         for (const name of Object.keys(world[section])) await unlessFaulty(() => ensure(run, section, name));
@@ -119,7 +122,7 @@ async function unlessFaulty<T>(work: () => Promise<T>): Promise<T | undefined> {
   }
 }
 
-/** Finds or creates a resource, after those that its body refers to. */
+/** Finds or creates a resource, after the resources to which its body refers. */
 async function ensure(run: Run, section: NamedSection, name: string): Promise<Resource> {
   const key = `${section}.${name}`;
   if (run.resources.has(key)) {
@@ -128,7 +131,7 @@ async function ensure(run: Run, section: NamedSection, name: string): Promise<Re
   }
   run.resources.set(key, undefined);
   const found = make(run, section, name);
-  // A fault is recorded once, and whoever refers to the resource has no fault of its own.
+  // A problem is recorded only once, so resources that refer to a faulty resource report no problem of their own.
   found.catch(() => undefined);
   const resource = await found.finally(() => run.resources.set(key, found));
   return resource;
@@ -149,7 +152,7 @@ async function make(run: Run, section: NamedSection, name: string): Promise<Reso
   return created;
 }
 
-/** Changes what an operation of the API can change without an owner's signature. The rest is left to a reset. */
+/** Makes the changes that the API allows without an owner's signature. Other changes need a reset. */
 async function change(run: Run, section: NamedSection, name: string, found: Resource): Promise<Resource> {
   const at = `/${section}/${name}`;
   const [operation, parameter, members] = updates[section] ?? [];
@@ -174,7 +177,7 @@ function noteRemoved({ before, file, needsReset }: Run): void {
   }
 }
 
-/** The name by which a resource is recognized. */
+/** Returns the name by which a resource is recognized. */
 function nameOf(section: NamedSection, name: string, body: Body | undefined): string {
   if (section === 'wallets') return String(body?.external_id ?? name);
   return section === 'users' ? name : String(body?.[nameMembers[section]] ?? name);
@@ -224,7 +227,7 @@ async function listAll(run: Run, operation: OperationId): Promise<readonly Resou
   }
 }
 
-/** Replaces each reference in a body by the id, the address or the key that it names. */
+/** Replaces each reference in a body by the id, the address or the key to which it refers. */
 async function resolved(
   run: Run,
   value: unknown,
@@ -264,7 +267,7 @@ async function resolved(
   return wants === 'address' ? resource.address : resource.id;
 }
 
-/** Brings the balance of an address up to an amount. Returns whether something was missing. */
+/** Brings the balance of an address up to an amount, and records whether it was lower. */
 async function raise(run: Run, index: number, declared: Body): Promise<void> {
   const at = `/balances/${index}`;
   const body = (await resolved(run, declared, { at, wants: 'address' })) as Body;

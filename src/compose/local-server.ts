@@ -88,8 +88,10 @@ export function requireOwnHostFirst(
 }
 
 /**
- * CHOICE: a sandbox that other machines can reach requires a token for its control plane, because in a container each
- * caller is another machine. The token is random unless it is given, even with a seed, like the app secret.
+ * Adds a control token to the settings if one is needed.
+ *
+ * CHOICE: a sandbox that other machines can reach requires a token for its control plane, because for a container
+ * every caller is another machine. Like the app secret, the token is random unless it is given, even with a seed.
  */
 export function withControlToken(config: SandboxConfig): SandboxConfig {
   if (config.controlToken !== undefined || isLoopbackHost(config.host)) return config;

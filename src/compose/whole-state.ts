@@ -58,9 +58,9 @@ export interface WholeState {
   load(snapshot: Snapshot, file: string | undefined): Promise<void>;
   /** Resets to the state after the start. */
   reset(): Promise<void>;
-  /** Makes the present state the one to which a reset returns. */
+  /** Makes the current state the one to which a reset returns. */
   keepStart(): Promise<void>;
-  /** The next reset creates the seeds anew, and nothing else. */
+  /** Makes the next reset return to nothing but freshly created seed data. */
   forgetStart(): void;
 }
 
@@ -216,19 +216,23 @@ async function plantAnew(parts: StatefulParts, start: SnapshotState['entropy']):
   await plantSeeds(parts.seeds);
 }
 
-/** Keeps the state of a sandbox in step with its file. */
+/** Applies the configuration file of a sandbox at its start, after changes, and at resets. */
 export interface FileKeeper {
   /**
-   * Creates what the file declares, after the start. Returns the sandbox.
+   * Creates what the file declares. Called after the start; returns the sandbox.
    *
-   * @throws ConfigError that lists every fault, after the sandbox was closed.
+   * @throws ConfigError, which lists every problem, after the sandbox was closed.
    */
   setUp<S extends { close(): Promise<void> }>(declared: DeclaredWorld, sandbox: S): Promise<S>;
-  /** @throws Error before the set-up has ended. */
+  /**
+   * Requires that the resources of the file have been created.
+   *
+   * @throws Error if they have not.
+   */
   requireSetUp(): void;
   /** Applies a changed file. */
   apply(file: ConfigFile): Promise<WorldChange>;
-  /** Returns to the state after the start, with what the file declares. */
+  /** Resets to the state after the start, including what the file declares. */
   reset(): Promise<void>;
 }
 
@@ -239,7 +243,7 @@ export function keepFile(
     isLoaded,
   }: {
     readonly whole: Pick<WholeState, 'reset' | 'keepStart' | 'forgetStart'>;
-    /** Whether the sandbox was started with a snapshot, which has more than the seeds. */
+    /** Whether the sandbox was started with a snapshot, which contains more than the seed data. */
     readonly isLoaded: boolean;
   },
 ): FileKeeper {

@@ -268,11 +268,11 @@ const pointers = { address: '/address', tokenAddress: '/token_address', rawAmoun
 
 type Faucet = Pick<ControlContext, 'chains' | 'runDueJobs'>;
 
-/** Reads the balance of an address in base units. A `tokenAddress` of null is the native asset. */
+/** Reads the balance of an address in base units. A `tokenAddress` of null means the native asset. */
 export type ReadBalance = (caip2: string, address: string, tokenAddress: string | null) => Promise<bigint>;
 
 /**
- * Brings the balance of an address up to the amount. Returns whether something was missing.
+ * Brings the balance of an address up to the amount. Returns whether it was lower.
  *
  * @throws ApiError invalid_data
  */
@@ -290,7 +290,7 @@ export async function raiseBalance(
 }
 
 /**
- * Reads a deposit of the faucet.
+ * Reads a deposit from the faucet.
  *
  * @throws ApiError invalid_data
  */
@@ -298,13 +298,17 @@ export async function readDeposit(body: FundSandboxAddressRequest, { chains }: F
   const caip2 = requireSimulated(chains, body.chain);
   const { address, symbol } = body;
   const tokenAddress = tokenAddressOf(caip2, body);
-  // CHOICE: a new token has by default the number of decimals that is usual on its chain.
+  // CHOICE: by default, a new token has the number of decimals that is usual on its chain.
   const defaultDecimals = caip2.startsWith('eip155:') ? 18 : 6;
   const decimals = (await chains.decimalsOf(caip2, tokenAddress)) ?? body.decimals ?? defaultDecimals;
   return { caip2, address, symbol, tokenAddress, decimals, rawAmount: rawAmountOf(body, decimals) };
 }
 
-/** @throws ApiError invalid_data for a deposit that the chain refuses. */
+/**
+ * Makes a deposit.
+ *
+ * @throws ApiError invalid_data for a deposit that the chain rejects.
+ */
 export async function payOut(
   { caip2, ...deposit }: Awaited<ReturnType<typeof readDeposit>>,
   { chains, runDueJobs }: Faucet,
@@ -337,7 +341,8 @@ function rawAmountOf(
 }
 
 /**
- * Returns the token address, which the body gives directly or by asset name. Null is the native asset.
+ * Returns the address of the token that the body names, by address or by asset name. Returns null for the native
+ * asset.
  *
  * @throws ApiError invalid_data
  */

@@ -275,7 +275,10 @@ function fileOf(path: string | false | undefined): ConfigFile | undefined {
   return found === undefined ? undefined : withoutPlaces(readConfigFile(found));
 }
 
-/** The settings of a file. A file without a seed or seed data has those of the library. */
+/**
+ * Returns the settings of a configuration file. For a seed and seed data that the file does not set, the defaults are
+ * those of this library.
+ */
 function settingsOf(file: ConfigFile): Partial<SandboxConfig> {
   const settings = { seed: 'test', seedData: true, funds: false, ...file.settings };
   return readSandboxConfig({}, 'exec', { ...file, settings });

@@ -12,7 +12,7 @@ export class InvalidBytesError extends Error {
  * @throws InvalidBytesError for every read past the end.
  */
 export interface ByteReader {
-  /** The number of bytes read so far. */
+  /** Returns the number of bytes read so far. */
   offset(): number;
   remaining(): number;
   u8(): number;
