@@ -1,7 +1,7 @@
 import { runCommandLine } from './cli/program.ts';
 
-// Output that cannot be written ends no server. A command whose output is lost has failed, except for a closed pipe, which
-// is not an error: `custos listen --help | head`.
+// A server keeps running if its output cannot be written. A command whose output is lost has failed. A closed pipe is
+// not an error, as in `custos listen --help | head`.
 process.stdout.on('error', ({ code }: NodeJS.ErrnoException) => {
   if (code === 'EPIPE') return;
   process.exitCode = 1;

@@ -58,7 +58,7 @@ export interface WholeState {
   load(snapshot: Snapshot, file: string | undefined): Promise<void>;
   /** Resets to the state after the start. */
   reset(): Promise<void>;
-  /** Makes the current state the one to which a reset returns. */
+  /** Makes later resets return to the current state. */
   keepStart(): Promise<void>;
   /** Makes the next reset return to nothing but freshly created seed data. */
   forgetStart(): void;

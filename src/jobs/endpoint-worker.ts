@@ -27,7 +27,8 @@ import type { JobContext } from './job-context.ts';
  *              fewer lanes than the maximum, and more may be due ─▶ LOOKING, while the lanes continue
  *              every lane has ended, nothing more is due ─▶ RELEASING
  *              `stop`, `forget`, a failure, or the endpoint may no longer be used ─▶ ENDING
- * ENDING     starts nothing more; attempts that wait for a slot are dropped. Requests in progress are finished and recorded, or dropped after `forget`.
+ * ENDING     starts nothing more; attempts that wait for a slot are dropped. Requests in progress are finished and
+ *            recorded, or dropped after `forget`.
  *              every lane has ended ─▶ RELEASING      after `forget` ─▶ done
  * RELEASING  releases the endpoint.
  *              deliveries are due already ─▶ LOOKING, unless it comes from ENDING

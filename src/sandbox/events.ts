@@ -43,7 +43,7 @@ export function parsePath(text: string): PayloadPath {
   return names;
 }
 
-/** Returns the value at `path`, or undefined when there is none. */
+/** Returns the value at `path`, or undefined if there is none. */
 export function valueAt(value: unknown, path: PayloadPath): unknown {
   const [name, ...rest] = path;
   if (name === undefined) return value;
@@ -110,7 +110,7 @@ export function readText(text: string, current: unknown): unknown {
   return parsed === undefined ? text : parsed;
 }
 
-/** Returns undefined when the text is not JSON. */
+/** Parses JSON. Returns undefined if the text is not JSON. */
 function readJson(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -232,7 +232,7 @@ export function unfoldBatches(action: PolicyAction, address: string | undefined)
   return { ...action, units: action.units.flatMap((unit) => unfold(unit, address.toLowerCase(), MAX_DEPTH)) };
 }
 
-/** Returns the account that makes a request's calls: the sender of a user operation, otherwise the wallet itself. */
+/** Returns the account that makes a request's calls: the sender of a user operation, else the wallet itself. */
 export function callingAccount(request: WalletRpcRequest, address: string | undefined): string | undefined {
   return request.method === 'eth_signUserOperation' ? request.params.user_operation.sender : address;
 }

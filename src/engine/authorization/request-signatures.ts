@@ -8,7 +8,7 @@ export interface RequestToSign {
   readonly method: string;
   /** Every absolute URL that the client may have signed, most likely first. */
   readonly urls: readonly string[];
-  /** The parsed JSON body; undefined when the request has none. */
+  /** The parsed JSON body; undefined if the request has none. */
   readonly body: unknown;
   /** The signed service headers under the names that the client sends: app id, idempotency key, request expiry. */
   readonly headers: Readonly<Record<string, string>>;
@@ -18,7 +18,7 @@ export interface RequestToSign {
 interface RequestAddress {
   /** Configured public base URLs, with or without a trailing slash. */
   readonly publicBaseUrls: readonly string[];
-  /** `scheme://host[:port]` of the request; undefined when it has no host. */
+  /** `scheme://host[:port]` of the request; undefined if it has no host. */
   readonly origin: string | undefined;
   /** Path and query exactly as sent, including an `/api` prefix and `ext_wal_` ids. */
   readonly target: string;

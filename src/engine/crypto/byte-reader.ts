@@ -16,13 +16,13 @@ export interface ByteReader {
   offset(): number;
   remaining(): number;
   u8(): number;
-  /** Little-endian. */
+  /** Reads a little-endian integer. */
   u16(): number;
-  /** Little-endian. */
+  /** Reads a little-endian integer. */
   u32(): number;
-  /** Little-endian. */
+  /** Reads a little-endian integer. */
   u64(): bigint;
-  /** Little-endian. */
+  /** Reads a little-endian integer. */
   u128(): bigint;
   /** Returns a view of the bytes since an earlier offset, not a copy. */
   since(offset: number): Uint8Array;

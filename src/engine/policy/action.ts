@@ -86,7 +86,7 @@ export interface PolicyAction {
 /** Facts that are not in the request's bytes. The caller reads them in advance, because the engine does no I/O. */
 export interface PolicyFacts {
   readonly nowMs: number;
-  /** Returns whether the set contains the value, or undefined when the set was deleted. */
+  /** Returns whether the set contains the value, or undefined if the set was deleted. */
   inConditionSet(conditionSetId: string, candidate: SetCandidate): boolean | undefined;
   /**
    * Returns the recorded sum of the window plus the amount that this request adds. Returns `unreadable` if that

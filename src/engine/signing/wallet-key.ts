@@ -198,7 +198,7 @@ async function walletKeyFromEntropy(
   }
 }
 
-/** Derives the key at the chain's default path from the seed of a phrase. The caller must wipe the entropy and the seed. */
+/** Derives the key at the chain's default path from a phrase's seed. The caller must wipe the entropy and the seed. */
 export async function walletKeyFromSeed(
   chainType: ChainType,
   { entropy, seed }: { readonly entropy: Uint8Array; readonly seed: Uint8Array },

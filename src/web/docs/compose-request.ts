@@ -26,7 +26,7 @@ export interface ComposedRequest {
 const FORM = 'application/x-www-form-urlencoded';
 
 /**
- * Builds the request from the input.
+ * Builds the request from what the reader has entered.
  *
  * @throws SyntaxError if the body is not JSON.
  */
@@ -88,7 +88,7 @@ function credentials({ appId, appSecret, userToken }: Filled, prefix: string): R
 }
 
 /**
- * Returns the initial value of a parameter. Optional parameters stay empty, because their examples may exclude each
+ * Returns the initial value of a parameter. Optional parameters start empty, because their examples may exclude each
  * other.
  */
 export function firstValue({ name, required, example, schema }: Parameter, { ids }: Settings): string {
@@ -96,7 +96,7 @@ export function firstValue({ name, required, example, schema }: Parameter, { ids
   return ids[name] ?? (example === undefined ? String(schema.default ?? '') : String(example));
 }
 
-/** Returns an example with the ids of existing resources. */
+/** Returns an example in which ids are replaced by those of existing resources. */
 export function withIds(value: unknown, ids: Settings['ids']): unknown {
   if (Array.isArray(value)) return value.map((item) => withIds(item, ids));
   if (typeof value !== 'object' || value === null) return value;

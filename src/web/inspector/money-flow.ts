@@ -1,6 +1,6 @@
 import type { SandboxAssetBooks } from '../../sandbox/generated/schemas.ts';
 
-/** A source or a holder of money. `from` and its end are its position in the whole, from 0 to 1. */
+/** A source or a holder of money. `from` and `to` are its position in the whole, from 0 to 1. */
 export interface FlowEnd {
   readonly name: string;
   /** In base units. */

@@ -56,7 +56,7 @@ export function allowanceSlot(owner: string, spender: string): string {
   return memberSlot(memberSlot(ALLOWANCES, addressWord(owner)), addressWord(spender));
 }
 
-/** Returns the word of an account. The account that collects fees has no address, so its word is derived. */
+/** Returns the word of an account. The account that collects fees has no address, so the hash of its name is used. */
 function ownerWord(owner: string): string {
   if (owner.startsWith('0x')) return addressWord(owner);
   return bytesToHex(keccak_256(utf8ToBytes(owner)));
