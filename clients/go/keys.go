@@ -114,7 +114,7 @@ func (c *Client) UserSigner(ctx context.Context, userJWT string) (Signer, time.T
 	}
 	body := object{"user_jwt": userJWT, "encryption_type": "HPKE", "recipient_public_key": publicKey}
 	var answer EncryptedWalletAuthenticateResponse
-	if err := c.post(ctx, "/v1/wallets/authenticate", body, &answer); err != nil {
+	if err := c.Post(ctx, "/v1/wallets/authenticate", body, &answer); err != nil {
 		return nil, time.Time{}, err
 	}
 	key, err := recipient.open(answer.EncryptedAuthorizationKey.EncapsulatedKey, answer.EncryptedAuthorizationKey.Ciphertext)
@@ -131,7 +131,7 @@ func (c *Client) ImportWallet(ctx context.Context, secret []byte, wallet, fields
 	submitted := maps.Clone(wallet)
 	submitted["encryption_type"] = "HPKE"
 	var recipient WalletInitImportResponse
-	if err := c.post(ctx, "/v1/wallets/import/init", submitted, &recipient); err != nil {
+	if err := c.Post(ctx, "/v1/wallets/import/init", submitted, &recipient); err != nil {
 		return nil, err
 	}
 	var err error
@@ -142,7 +142,7 @@ func (c *Client) ImportWallet(ctx context.Context, secret []byte, wallet, fields
 	body := object{"wallet": submitted}
 	maps.Copy(body, fields)
 	var imported Wallet
-	return &imported, c.post(ctx, "/v1/wallets/import/submit", body, &imported)
+	return &imported, c.Post(ctx, "/v1/wallets/import/submit", body, &imported)
 }
 
 // ExportWallet returns the private key of a wallet. The owner signs.
@@ -153,7 +153,7 @@ func (c *Client) ExportWallet(ctx context.Context, walletID string, editors ...R
 	}
 	body := object{"encryption_type": "HPKE", "recipient_public_key": publicKey}
 	var sealed WalletExportResponse
-	if err := c.post(ctx, "/v1/wallets/"+url.PathEscape(walletID)+"/export", body, &sealed, editors...); err != nil {
+	if err := c.Post(ctx, "/v1/wallets/"+url.PathEscape(walletID)+"/export", body, &sealed, editors...); err != nil {
 		return "", err
 	}
 	return recipient.open(sealed.EncapsulatedKey, sealed.Ciphertext)

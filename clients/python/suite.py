@@ -7,10 +7,10 @@ import json
 import re
 import sys
 import time
-from base64 import b64decode
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import rfc8785
@@ -20,7 +20,6 @@ import custos
 
 WORLD = json.loads((Path(__file__).resolve().parent.parent / "suite" / "world.json").read_text())
 NOW_MS = 1767225600000
-ABSENT = object()
 
 
 def at(value: Any, pointer: str) -> Any:
@@ -42,15 +41,6 @@ def filled(value: Any, saved: dict[str, Any]) -> Any:
     if isinstance(value, dict):
         return {name: filled(each, saved) for name, each in value.items()}
     return value
-
-
-def base58(text: str) -> bytes:
-    alphabet = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
-    number = 0
-    for letter in text:
-        number = number * 58 + alphabet.index(letter)
-    zeros = len(text) - len(text.lstrip("1"))
-    return bytes(zeros) + number.to_bytes((number.bit_length() + 7) // 8, "big")
 
 
 class Case:
@@ -127,7 +117,7 @@ class Case:
             return {"error": {"kind": "connection"}}
 
     def request(self, client: custos.Custos, step: dict[str, Any], **query: Any) -> httpx.Request:
-        path = re.sub(r"\{(\w+)\}", lambda match: httpx.QueryParams({"": step["params"][match[1]]}).__str__()[1:], step["path"])
+        path = re.sub(r"\{(\w+)\}", lambda match: quote(step["params"][match[1]], safe=""), step["path"])
         http, params = client.get_httpx_client(), {**step.get("query", {}), **query}
         return http.build_request(step["method"], path, params=params or None, json=step.get("body"))
 
@@ -169,9 +159,8 @@ class Case:
 
     def import_wallet(self, client: custos.Custos, step: dict[str, Any]) -> dict[str, Any]:
         wallet = {**step["wallet"]}
-        text = wallet.pop("private_key")
-        secret = base58(text) if wallet["chain_type"] == "solana" else bytes.fromhex(text.removeprefix("0x"))
-        parts = {name: wallet.pop(name) for name in ("address", "chain_type")}
+        secret = bytes.fromhex(wallet.pop("private_key"))
+        parts = {name: wallet.pop(name, "ethereum") for name in ("address", "chain_type")}
         answer = client.import_wallet(secret, {**parts, "entropy_type": "private-key"}, **wallet).to_dict()
         self.save(step, answer)
         return {"status": 200, "shown": [at(answer, pointer) for pointer in step.get("show", [])]}

@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"io"
 	"log"
-	"math/big"
 	"net/http"
 	"net/url"
 	"os"
@@ -28,8 +27,6 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
 
-type object = map[string]any
-
 var ctx = context.Background()
 
 // runner executes one case.
@@ -41,56 +38,6 @@ type runner struct {
 	saved     object
 	waits     []int64
 	keys      int
-}
-
-func must[T any](value T, err error) T {
-	if err != nil {
-		log.Fatal(err)
-	}
-	return value
-}
-
-func parse(text []byte) (value any) {
-	if len(text) > 0 {
-		must(0, json.Unmarshal(text, &value))
-	}
-	return value
-}
-
-// or returns a member of the object, or the default where it is absent.
-func or[T any](from object, name string, otherwise T) T {
-	if value, isPresent := from[name].(T); isPresent {
-		return value
-	}
-	return otherwise
-}
-
-func milliseconds(from object, name string) time.Duration {
-	return time.Duration(or(from, name, 0.0)) * time.Millisecond
-}
-
-func listOf(from object, name string) (texts []string) {
-	for _, each := range or(from, name, []any{}) {
-		texts = append(texts, each.(string))
-	}
-	return texts
-}
-
-// at returns the value at a JSON pointer, nil if there is none.
-func at(value any, pointer string) any {
-	for _, name := range strings.Split(pointer, "/")[1:] {
-		if list, isList := value.([]any); isList {
-			index, err := strconv.Atoi(name)
-			if err != nil || index >= len(list) {
-				return nil
-			}
-			value = list[index]
-			continue
-		}
-		members, _ := value.(object)
-		value = members[strings.NewReplacer("~1", "/", "~0", "~").Replace(name)]
-	}
-	return value
 }
 
 func shown(value any, step object) []any {
@@ -254,7 +201,7 @@ func (r *runner) editors(step object) (editors []custos.RequestEditorFn) {
 	if key := or(step, "idempotency_key", ""); key != "" {
 		editors = append(editors, custos.IdempotencyKey(key))
 	}
-	if expiry := milliseconds(step, "request_expiry_ms"); expiry > 0 {
+	if expiry := milliseconds(step, "request_expiry_ms"); expiry != 0 {
 		editors = append(editors, custos.ExpiresIn(expiry))
 	}
 	return editors
@@ -328,17 +275,8 @@ func (r *runner) prepare(client *custos.Client, step object) (object, error) {
 	return object{"payload": string(payload), "signatures": signatures, "headers": headers}, err
 }
 
-func base58(text string) []byte {
-	number := new(big.Int)
-	for _, letter := range text {
-		digit := strings.IndexRune("123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz", letter)
-		number.Add(number.Mul(number, big.NewInt(58)), big.NewInt(int64(digit)))
-	}
-	return append(make([]byte, len(text)-len(strings.TrimLeft(text, "1"))), number.Bytes()...)
-}
-
 func (r *runner) importWallet(client *custos.Client, step object) (object, error) {
-	wallet, fields := object{"entropy_type": "private-key"}, object{}
+	wallet, fields := object{"entropy_type": "private-key", "chain_type": "ethereum"}, object{}
 	for name, value := range step["wallet"].(object) {
 		if name == "address" || name == "chain_type" {
 			wallet[name] = value
@@ -346,11 +284,7 @@ func (r *runner) importWallet(client *custos.Client, step object) (object, error
 			fields[name] = value
 		}
 	}
-	text := step["wallet"].(object)["private_key"].(string)
-	secret := base58(text)
-	if wallet["chain_type"] != "solana" {
-		secret = must(hex.DecodeString(strings.TrimPrefix(text, "0x")))
-	}
+	secret := must(hex.DecodeString(step["wallet"].(object)["private_key"].(string)))
 	imported, err := client.ImportWallet(ctx, secret, wallet, fields)
 	if err != nil {
 		return nil, err

@@ -28,7 +28,7 @@ _Outcome = httpx.Response | httpx.TransportError
 
 
 class ApiError(Exception):
-    """An answer of the service with a status of 400 or more."""
+    """An answer of the service with another status than success."""
 
     def __init__(self, response: httpx.Response) -> None:
         try:
@@ -72,11 +72,10 @@ class Transport(httpx.BaseTransport, httpx.AsyncBaseTransport):
         self._skew_ms = 0
 
     def prepare(self, request: httpx.Request) -> bytes:
-        """Adds the service headers and signatures. Returns the payload that was signed."""
-        options, headers = self.options, request.headers
+        """Adds the service headers and signatures. Returns the payload that owners sign."""
+        options, headers, accepted = self.options, request.headers, self._accepted(request)
         credentials = base64.b64encode(f"{options.app_id}:{options.app_secret}".encode()).decode()
         headers["authorization"] = f"Bearer {options.user_token}" if options.user_token else f"Basic {credentials}"
-        accepted = self._accepted(request)
         signed = {f"{options.prefix}-app-id": options.app_id}
         if "idempotency-key" in accepted:
             signed[f"{options.prefix}-idempotency-key"] = options.idempotency_key or options.new_key()
@@ -84,10 +83,10 @@ class Transport(httpx.BaseTransport, httpx.AsyncBaseTransport):
             deadline_ms = options.now_ms() + self._skew_ms + options.request_expiry_ms
             signed[f"{options.prefix}-request-expiry"] = str(deadline_ms)
         headers.update(signed)
-        if "authorization-signature" not in accepted or not options.signers:
-            return b""
-        payload = signed_payload(request.method, str(request.url), request.content, signed)
-        headers[f"{options.prefix}-authorization-signature"] = ",".join(sign(payload) for sign in options.signers)
+        body = request.content if headers.get("content-type") == "application/json" else b""
+        payload = signed_payload(request.method, str(request.url), body, signed)
+        if "authorization-signature" in accepted and options.signers:
+            headers[f"{options.prefix}-authorization-signature"] = ",".join(sign(payload) for sign in options.signers)
         return payload
 
     def _accepted(self, request: httpx.Request) -> Sequence[str]:
@@ -105,7 +104,7 @@ class Transport(httpx.BaseTransport, httpx.AsyncBaseTransport):
         is_repeatable = has_key or request.method in _REPEATABLE
         failures, was_corrected = 0, False
         outcome = yield 0
-        while not (isinstance(outcome, httpx.Response) and outcome.status_code < 400):
+        while not (isinstance(outcome, httpx.Response) and outcome.status_code < 300):
             if not was_corrected and self._corrects_clock(outcome):
                 was_corrected = True
                 self.prepare(request)
