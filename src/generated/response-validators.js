@@ -17416,13 +17416,48 @@ function validateWebhookEndpointWithSecretClosed(data, { instancePath = "", pare
           if (data.disabled_reason !== void 0) {
            let data5 = data.disabled_reason;
            const _errs10 = errors;
-           if (typeof data5 !== "string" && data5 !== null) {
-            validateWebhookEndpointWithSecretClosed.errors = [{ instancePath: instancePath + "/disabled_reason", schemaPath: "#/properties/disabled_reason/type", keyword: "type", params: { type: schemaWebhookEndpointWithSecretClosed.properties.disabled_reason.type }, message: "must be string,null" }];
-            return false;
+           const _errs11 = errors;
+           let valid1 = false;
+           const _errs12 = errors;
+           if (!validateWebhookDisabledReason(data5, { instancePath: instancePath + "/disabled_reason", parentData: data, parentDataProperty: "disabled_reason", rootData })) {
+            vErrors = vErrors === null ? validateWebhookDisabledReason.errors : vErrors.concat(validateWebhookDisabledReason.errors);
+            errors = vErrors.length;
            }
-           if (!(data5 === "requested" || data5 === "failing" || data5 === null)) {
-            validateWebhookEndpointWithSecretClosed.errors = [{ instancePath: instancePath + "/disabled_reason", schemaPath: "#/properties/disabled_reason/enum", keyword: "enum", params: { allowedValues: schemaWebhookEndpointWithSecretClosed.properties.disabled_reason.enum }, message: "must be equal to one of the allowed values" }];
+           var _valid0 = _errs12 === errors;
+           valid1 = valid1 || _valid0;
+           if (!valid1) {
+            const _errs13 = errors;
+            if (data5 !== null) {
+             const err0 = { instancePath: instancePath + "/disabled_reason", schemaPath: "#/properties/disabled_reason/anyOf/1/type", keyword: "type", params: { type: "null" }, message: "must be null" };
+             if (vErrors === null) {
+              vErrors = [err0];
+             } else {
+              vErrors.push(err0);
+             }
+             errors++;
+            }
+            var _valid0 = _errs13 === errors;
+            valid1 = valid1 || _valid0;
+           }
+           if (!valid1) {
+            const err1 = { instancePath: instancePath + "/disabled_reason", schemaPath: "#/properties/disabled_reason/anyOf", keyword: "anyOf", params: {}, message: "must match a schema in anyOf" };
+            if (vErrors === null) {
+             vErrors = [err1];
+            } else {
+             vErrors.push(err1);
+            }
+            errors++;
+            validateWebhookEndpointWithSecretClosed.errors = vErrors;
             return false;
+           } else {
+            errors = _errs11;
+            if (vErrors !== null) {
+             if (_errs11) {
+              vErrors.length = _errs11;
+             } else {
+              vErrors = null;
+             }
+            }
            }
            var valid0 = _errs10 === errors;
           } else {
@@ -17431,8 +17466,8 @@ function validateWebhookEndpointWithSecretClosed(data, { instancePath = "", pare
           if (valid0) {
            if (data.created_at !== void 0) {
             let data6 = data.created_at;
-            const _errs12 = errors;
-            if (errors === _errs12) {
+            const _errs15 = errors;
+            if (errors === _errs15) {
              if (typeof data6 == "number" && isFinite(data6)) {
               if (!formatUnixMs.validate(data6)) {
                validateWebhookEndpointWithSecretClosed.errors = [{ instancePath: instancePath + "/created_at", schemaPath: "#/properties/created_at/format", keyword: "format", params: { format: "unix-ms" }, message: 'must match format "unix-ms"' }];
@@ -17443,15 +17478,15 @@ function validateWebhookEndpointWithSecretClosed(data, { instancePath = "", pare
               return false;
              }
             }
-            var valid0 = _errs12 === errors;
+            var valid0 = _errs15 === errors;
            } else {
             var valid0 = true;
            }
            if (valid0) {
             if (data.updated_at !== void 0) {
              let data7 = data.updated_at;
-             const _errs14 = errors;
-             if (errors === _errs14) {
+             const _errs17 = errors;
+             if (errors === _errs17) {
               if (typeof data7 == "number" && isFinite(data7)) {
                if (!formatUnixMs.validate(data7)) {
                 validateWebhookEndpointWithSecretClosed.errors = [{ instancePath: instancePath + "/updated_at", schemaPath: "#/properties/updated_at/format", keyword: "format", params: { format: "unix-ms" }, message: 'must match format "unix-ms"' }];
@@ -17462,15 +17497,15 @@ function validateWebhookEndpointWithSecretClosed(data, { instancePath = "", pare
                return false;
               }
              }
-             var valid0 = _errs14 === errors;
+             var valid0 = _errs17 === errors;
             } else {
              var valid0 = true;
             }
             if (valid0) {
              if (data.secret !== void 0) {
               let data8 = data.secret;
-              const _errs16 = errors;
-              if (errors === _errs16) {
+              const _errs19 = errors;
+              if (errors === _errs19) {
                if (typeof data8 === "string") {
                 if (!pattern28.test(data8)) {
                  validateWebhookEndpointWithSecretClosed.errors = [{ instancePath: instancePath + "/secret", schemaPath: "#/properties/secret/pattern", keyword: "pattern", params: { pattern: "^whsec_[A-Za-z0-9+/]+=*$" }, message: 'must match pattern "^whsec_[A-Za-z0-9+/]+=*$"' }];
@@ -17481,7 +17516,7 @@ function validateWebhookEndpointWithSecretClosed(data, { instancePath = "", pare
                 return false;
                }
               }
-              var valid0 = _errs16 === errors;
+              var valid0 = _errs19 === errors;
              } else {
               var valid0 = true;
              }
@@ -17504,8 +17539,24 @@ function validateWebhookEndpointWithSecretClosed(data, { instancePath = "", pare
  return errors === 0;
 }
 
-const schemaWebhookEndpointWithSecretClosed = { "$id": "WebhookEndpointWithSecret-closed", "type": "object", "required": ["id", "url", "description", "event_types", "status", "disabled_reason", "created_at", "updated_at", "secret"], "properties": { "id": { "type": "string", "minLength": 1 }, "url": { "$ref": "WebhookUrl" }, "description": { "type": ["string", "null"] }, "event_types": { "$ref": "WebhookEventTypes" }, "status": { "type": "string", "enum": ["enabled", "disabled"] }, "disabled_reason": { "type": ["string", "null"], "enum": ["requested", "failing", null] }, "created_at": { "type": "number", "format": "unix-ms" }, "updated_at": { "type": "number", "format": "unix-ms" }, "secret": { "type": "string", "pattern": "^whsec_[A-Za-z0-9+/]+=*$" } }, "additionalProperties": false };
+const schemaWebhookEndpointWithSecretClosed = { "$id": "WebhookEndpointWithSecret-closed", "type": "object", "required": ["id", "url", "description", "event_types", "status", "disabled_reason", "created_at", "updated_at", "secret"], "properties": { "id": { "type": "string", "minLength": 1 }, "url": { "$ref": "WebhookUrl" }, "description": { "type": ["string", "null"] }, "event_types": { "$ref": "WebhookEventTypes" }, "status": { "type": "string", "enum": ["enabled", "disabled"] }, "disabled_reason": { "anyOf": [{ "$ref": "WebhookDisabledReason" }, { "type": "null" }] }, "created_at": { "type": "number", "format": "unix-ms" }, "updated_at": { "type": "number", "format": "unix-ms" }, "secret": { "type": "string", "pattern": "^whsec_[A-Za-z0-9+/]+=*$" } }, "additionalProperties": false };
 const pattern28 = new RegExp("^whsec_[A-Za-z0-9+/]+=*$", "u");
+function validateWebhookDisabledReason(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (typeof data !== "string") {
+  validateWebhookDisabledReason.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+  return false;
+ }
+ if (!(data === "requested" || data === "failing")) {
+  validateWebhookDisabledReason.errors = [{ instancePath, schemaPath: "#/enum", keyword: "enum", params: { allowedValues: schemaWebhookDisabledReason.enum }, message: "must be equal to one of the allowed values" }];
+  return false;
+ }
+ validateWebhookDisabledReason.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaWebhookDisabledReason = { "$id": "WebhookDisabledReason", "type": "string", "enum": ["requested", "failing"] };
 function validateAllowlistDeletionResponseClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -24903,13 +24954,48 @@ function validateWebhookEndpointClosed(data, { instancePath = "", parentData, pa
           if (data.disabled_reason !== void 0) {
            let data5 = data.disabled_reason;
            const _errs10 = errors;
-           if (typeof data5 !== "string" && data5 !== null) {
-            validateWebhookEndpointClosed.errors = [{ instancePath: instancePath + "/disabled_reason", schemaPath: "#/properties/disabled_reason/type", keyword: "type", params: { type: schemaWebhookEndpointClosed.properties.disabled_reason.type }, message: "must be string,null" }];
-            return false;
+           const _errs11 = errors;
+           let valid1 = false;
+           const _errs12 = errors;
+           if (!validateWebhookDisabledReason(data5, { instancePath: instancePath + "/disabled_reason", parentData: data, parentDataProperty: "disabled_reason", rootData })) {
+            vErrors = vErrors === null ? validateWebhookDisabledReason.errors : vErrors.concat(validateWebhookDisabledReason.errors);
+            errors = vErrors.length;
            }
-           if (!(data5 === "requested" || data5 === "failing" || data5 === null)) {
-            validateWebhookEndpointClosed.errors = [{ instancePath: instancePath + "/disabled_reason", schemaPath: "#/properties/disabled_reason/enum", keyword: "enum", params: { allowedValues: schemaWebhookEndpointClosed.properties.disabled_reason.enum }, message: "must be equal to one of the allowed values" }];
+           var _valid0 = _errs12 === errors;
+           valid1 = valid1 || _valid0;
+           if (!valid1) {
+            const _errs13 = errors;
+            if (data5 !== null) {
+             const err0 = { instancePath: instancePath + "/disabled_reason", schemaPath: "#/properties/disabled_reason/anyOf/1/type", keyword: "type", params: { type: "null" }, message: "must be null" };
+             if (vErrors === null) {
+              vErrors = [err0];
+             } else {
+              vErrors.push(err0);
+             }
+             errors++;
+            }
+            var _valid0 = _errs13 === errors;
+            valid1 = valid1 || _valid0;
+           }
+           if (!valid1) {
+            const err1 = { instancePath: instancePath + "/disabled_reason", schemaPath: "#/properties/disabled_reason/anyOf", keyword: "anyOf", params: {}, message: "must match a schema in anyOf" };
+            if (vErrors === null) {
+             vErrors = [err1];
+            } else {
+             vErrors.push(err1);
+            }
+            errors++;
+            validateWebhookEndpointClosed.errors = vErrors;
             return false;
+           } else {
+            errors = _errs11;
+            if (vErrors !== null) {
+             if (_errs11) {
+              vErrors.length = _errs11;
+             } else {
+              vErrors = null;
+             }
+            }
            }
            var valid0 = _errs10 === errors;
           } else {
@@ -24918,8 +25004,8 @@ function validateWebhookEndpointClosed(data, { instancePath = "", parentData, pa
           if (valid0) {
            if (data.created_at !== void 0) {
             let data6 = data.created_at;
-            const _errs12 = errors;
-            if (errors === _errs12) {
+            const _errs15 = errors;
+            if (errors === _errs15) {
              if (typeof data6 == "number" && isFinite(data6)) {
               if (!formatUnixMs.validate(data6)) {
                validateWebhookEndpointClosed.errors = [{ instancePath: instancePath + "/created_at", schemaPath: "#/properties/created_at/format", keyword: "format", params: { format: "unix-ms" }, message: 'must match format "unix-ms"' }];
@@ -24930,15 +25016,15 @@ function validateWebhookEndpointClosed(data, { instancePath = "", parentData, pa
               return false;
              }
             }
-            var valid0 = _errs12 === errors;
+            var valid0 = _errs15 === errors;
            } else {
             var valid0 = true;
            }
            if (valid0) {
             if (data.updated_at !== void 0) {
              let data7 = data.updated_at;
-             const _errs14 = errors;
-             if (errors === _errs14) {
+             const _errs17 = errors;
+             if (errors === _errs17) {
               if (typeof data7 == "number" && isFinite(data7)) {
                if (!formatUnixMs.validate(data7)) {
                 validateWebhookEndpointClosed.errors = [{ instancePath: instancePath + "/updated_at", schemaPath: "#/properties/updated_at/format", keyword: "format", params: { format: "unix-ms" }, message: 'must match format "unix-ms"' }];
@@ -24949,7 +25035,7 @@ function validateWebhookEndpointClosed(data, { instancePath = "", parentData, pa
                return false;
               }
              }
-             var valid0 = _errs14 === errors;
+             var valid0 = _errs17 === errors;
             } else {
              var valid0 = true;
             }
@@ -24971,7 +25057,7 @@ function validateWebhookEndpointClosed(data, { instancePath = "", parentData, pa
  return errors === 0;
 }
 
-const schemaWebhookEndpointClosed = { "$id": "WebhookEndpoint-closed", "type": "object", "required": ["id", "url", "description", "event_types", "status", "disabled_reason", "created_at", "updated_at"], "properties": { "id": { "type": "string", "minLength": 1 }, "url": { "$ref": "WebhookUrl" }, "description": { "type": ["string", "null"] }, "event_types": { "$ref": "WebhookEventTypes" }, "status": { "type": "string", "enum": ["enabled", "disabled"] }, "disabled_reason": { "type": ["string", "null"], "enum": ["requested", "failing", null] }, "created_at": { "type": "number", "format": "unix-ms" }, "updated_at": { "type": "number", "format": "unix-ms" } }, "additionalProperties": false };
+const schemaWebhookEndpointClosed = { "$id": "WebhookEndpoint-closed", "type": "object", "required": ["id", "url", "description", "event_types", "status", "disabled_reason", "created_at", "updated_at"], "properties": { "id": { "type": "string", "minLength": 1 }, "url": { "$ref": "WebhookUrl" }, "description": { "type": ["string", "null"] }, "event_types": { "$ref": "WebhookEventTypes" }, "status": { "type": "string", "enum": ["enabled", "disabled"] }, "disabled_reason": { "anyOf": [{ "$ref": "WebhookDisabledReason" }, { "type": "null" }] }, "created_at": { "type": "number", "format": "unix-ms" }, "updated_at": { "type": "number", "format": "unix-ms" } }, "additionalProperties": false };
 function validateWalletInitImportResponseClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -28559,13 +28645,48 @@ function validateWebhookAttemptClosed(data, { instancePath = "", parentData, par
         if (data.error !== void 0) {
          let data3 = data.error;
          const _errs8 = errors;
-         if (typeof data3 !== "string" && data3 !== null) {
-          validateWebhookAttemptClosed.errors = [{ instancePath: instancePath + "/error", schemaPath: "#/properties/error/type", keyword: "type", params: { type: schemaWebhookAttemptClosed.properties.error.type }, message: "must be string,null" }];
-          return false;
+         const _errs9 = errors;
+         let valid1 = false;
+         const _errs10 = errors;
+         if (!validateWebhookAttemptError(data3, { instancePath: instancePath + "/error", parentData: data, parentDataProperty: "error", rootData })) {
+          vErrors = vErrors === null ? validateWebhookAttemptError.errors : vErrors.concat(validateWebhookAttemptError.errors);
+          errors = vErrors.length;
          }
-         if (!(data3 === "timeout" || data3 === "connection_failed" || data3 === "address_not_allowed" || data3 === null)) {
-          validateWebhookAttemptClosed.errors = [{ instancePath: instancePath + "/error", schemaPath: "#/properties/error/enum", keyword: "enum", params: { allowedValues: schemaWebhookAttemptClosed.properties.error.enum }, message: "must be equal to one of the allowed values" }];
+         var _valid0 = _errs10 === errors;
+         valid1 = valid1 || _valid0;
+         if (!valid1) {
+          const _errs11 = errors;
+          if (data3 !== null) {
+           const err0 = { instancePath: instancePath + "/error", schemaPath: "#/properties/error/anyOf/1/type", keyword: "type", params: { type: "null" }, message: "must be null" };
+           if (vErrors === null) {
+            vErrors = [err0];
+           } else {
+            vErrors.push(err0);
+           }
+           errors++;
+          }
+          var _valid0 = _errs11 === errors;
+          valid1 = valid1 || _valid0;
+         }
+         if (!valid1) {
+          const err1 = { instancePath: instancePath + "/error", schemaPath: "#/properties/error/anyOf", keyword: "anyOf", params: {}, message: "must match a schema in anyOf" };
+          if (vErrors === null) {
+           vErrors = [err1];
+          } else {
+           vErrors.push(err1);
+          }
+          errors++;
+          validateWebhookAttemptClosed.errors = vErrors;
           return false;
+         } else {
+          errors = _errs9;
+          if (vErrors !== null) {
+           if (_errs9) {
+            vErrors.length = _errs9;
+           } else {
+            vErrors = null;
+           }
+          }
          }
          var valid0 = _errs8 === errors;
         } else {
@@ -28585,7 +28706,23 @@ function validateWebhookAttemptClosed(data, { instancePath = "", parentData, par
  return errors === 0;
 }
 
-const schemaWebhookAttemptClosed = { "$id": "WebhookAttempt-closed", "type": "object", "required": ["attempted_at", "duration_ms", "response_status", "error"], "properties": { "attempted_at": { "type": "number", "format": "unix-ms" }, "duration_ms": { "type": "number", "minimum": 0 }, "response_status": { "type": ["integer", "null"] }, "error": { "type": ["string", "null"], "enum": ["timeout", "connection_failed", "address_not_allowed", null] } }, "additionalProperties": false };
+const schemaWebhookAttemptClosed = { "$id": "WebhookAttempt-closed", "type": "object", "required": ["attempted_at", "duration_ms", "response_status", "error"], "properties": { "attempted_at": { "type": "number", "format": "unix-ms" }, "duration_ms": { "type": "number", "minimum": 0 }, "response_status": { "type": ["integer", "null"] }, "error": { "anyOf": [{ "$ref": "WebhookAttemptError" }, { "type": "null" }] } }, "additionalProperties": false };
+function validateWebhookAttemptError(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (typeof data !== "string") {
+  validateWebhookAttemptError.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+  return false;
+ }
+ if (!(data === "timeout" || data === "connection_failed" || data === "address_not_allowed")) {
+  validateWebhookAttemptError.errors = [{ instancePath, schemaPath: "#/enum", keyword: "enum", params: { allowedValues: schemaWebhookAttemptError.enum }, message: "must be equal to one of the allowed values" }];
+  return false;
+ }
+ validateWebhookAttemptError.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaWebhookAttemptError = { "$id": "WebhookAttemptError", "type": "string", "enum": ["timeout", "connection_failed", "address_not_allowed"] };
 function validateWebhookDeliveryStatus(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;

@@ -9350,9 +9350,12 @@ export type WebhookAttempt = {
   duration_ms: number;
   /** HTTP status returned by the endpoint; null if there was no response. */
   response_status: number | null;
-  /** Why there was no response; null if there was one. `address_not_allowed` means that the host does not have a public address. */
-  error: "timeout" | "connection_failed" | "address_not_allowed" | null;
+  /** Why there was no response; null if there was one. */
+  error: WebhookAttemptError | null;
 };
+
+/** Why an attempt had no response: `address_not_allowed` means that the host does not have a public address. */
+export type WebhookAttemptError = "timeout" | "connection_failed" | "address_not_allowed";
 
 /** One page of deliveries. */
 export type WebhookDeliveriesListResponse = {
@@ -9386,6 +9389,9 @@ export type WebhookDelivery = {
 /** `pending` will be attempted; `delivered` got a 2xx response; `failed` was given up after the last attempt. */
 export type WebhookDeliveryStatus = "pending" | "delivered" | "failed";
 
+/** Why an endpoint is disabled: `requested` by the app, or `failing` after five days without a success. */
+export type WebhookDisabledReason = "requested" | "failing";
+
 /** A URL that receives the app's events. */
 export type WebhookEndpoint = {
   /** Endpoint id. */
@@ -9396,8 +9402,8 @@ export type WebhookEndpoint = {
   event_types: WebhookEventTypes;
   /** Whether events are sent to the endpoint. */
   status: "enabled" | "disabled";
-  /** Why the endpoint is disabled: `requested` by the app, or `failing` after five days without a success. Null while it is enabled. */
-  disabled_reason: "requested" | "failing" | null;
+  /** Why the endpoint is disabled; null while it is enabled. */
+  disabled_reason: WebhookDisabledReason | null;
   /** Creation time in Unix milliseconds. */
   created_at: number;
   /** Time of the last change in Unix milliseconds. */
@@ -9418,7 +9424,7 @@ export type WebhookEndpointWithSecret = {
   /** Whether events are sent to the endpoint. */
   status: "enabled" | "disabled";
   /** Why the endpoint is disabled; null while it is enabled. */
-  disabled_reason: "requested" | "failing" | null;
+  disabled_reason: WebhookDisabledReason | null;
   /** Creation time in Unix milliseconds. */
   created_at: number;
   /** Time of the last change in Unix milliseconds. */

@@ -16,7 +16,7 @@ import (
 // TransactOpts returns options with which bindings and contracts send transactions of a wallet. The key never leaves
 // the service. `editors` go with each request for a signature, such as SignedBy.
 func TransactOpts(ctx context.Context, client *custos.Client, walletID string, chainID *big.Int, editors ...custos.RequestEditorFn) (*bind.TransactOpts, error) {
-	found, err := client.GetWalletWithResponse(ctx, walletID, editors...)
+	found, err := client.GetWalletWithResponse(ctx, walletID, nil, editors...)
 	if err != nil {
 		return nil, err
 	}

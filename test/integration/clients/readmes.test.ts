@@ -3,6 +3,7 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { isLong } from '../../figures/figure.ts';
 import { temporaryFolder } from '../../support/run-custos.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 import { startWebhookReceiver } from '../../support/webhook-receiver.ts';
@@ -24,11 +25,13 @@ interface Readme {
   readonly command: (file: string) => readonly [string, ...string[]];
   /** Each example, and what it prints. */
   readonly examples: Readonly<Record<string, RegExp | string>>;
+  /** Examples of large packages, which are only run with TEST_LONG=1: `go-ethereum` alone compiles for half a minute. */
+  readonly largeExamples: Readonly<Record<string, RegExp>>;
 }
 
 const python: Readme = {
   language: 'python',
-  install: [join(clients, 'python/generate'), '--only-install'],
+  install: [join(clients, 'python/generate'), '--only-install', ...(isLong ? ['--with-eth'] : [])],
   build: [join(clients, 'python/generate'), '--if-changed'],
   command: (file) => [join(clients, 'python/.venv/bin/python'), file],
   examples: {
@@ -39,14 +42,18 @@ const python: Readme = {
     'webhook.py': /^wallet\.archived True\n$/,
     'keys.py': /^True\n$/,
   },
+  largeExamples: { 'eth.py': /^1 0\.01\n$/ },
 };
 
 const go: Readme = {
   language: 'go',
   install: ['sh', '-ec', `cd '${clients}/go' && go mod download && go -C internal/generate mod download`],
   build: ['go', '-C', join(clients, 'go'), 'generate'],
-  prepare: `cp '${clients}/go/go.sum' . && go mod init example.com/wallets && go mod edit -replace \
-    'custos.example/client=${clients}/go' -require custos.example/client@v0.0.0`,
+  prepare: `cat '${clients}'/go/go.sum '${clients}'/go/ethsigner/go.sum | sort -u > go.sum
+    go mod init example.com/wallets
+    for module in client client/ethsigner; do
+      go mod edit -replace "custos.example/$module=${clients}/go\${module#client}" -require "custos.example/$module@v0.0.0"
+    done`,
   command: (file) => ['go', 'run', '-mod=mod', file, 'service.go'],
   examples: {
     'first.go': /^ethereum 0x[\dA-Fa-f]{40}\n(\w{24}\n){11,20}$/,
@@ -55,9 +62,11 @@ const go: Readme = {
     'webhook.go': /^wallet\.archived true\n$/,
     'keys.go': /^true\n$/,
   },
+  largeExamples: { 'eth.go': /^1 10000000000000000\n$/ },
 };
 
-describe.each([python, go])('$language', ({ language, install, build, prepare, command, examples }) => {
+describe.each([python, go])('$language', (client) => {
+  const { language, install, build, prepare, command, examples, largeExamples } = client;
   const readme = readFileSync(join(clients, language, 'README.md'), 'utf8');
   const blocks = new Map(
     [...readme.matchAll(/<!-- test: ([\w.-]+) -->\n```\w*\n([\s\S]*?)```/g)].map(([, name, code]) => [
@@ -76,6 +85,7 @@ describe.each([python, go])('$language', ({ language, install, build, prepare, c
       hints: true,
       ticks: true,
       funds: true,
+      confirmAfterMs: 0,
     });
     await using receiver = await startWebhookReceiver();
     const port = new URL(receiver.url).port;
@@ -94,20 +104,23 @@ describe.each([python, go])('$language', ({ language, install, build, prepare, c
     rmSync(folder, { recursive: true, force: true });
   });
 
-  test.each(Object.entries(examples))('%s', async (name, expected) => {
-    if (reason !== undefined) {
-      process.stderr.write(`${name} of clients/${language} did not run: ${reason}\n`);
-      return;
-    }
-    const [program, ...args] = command(name);
-    const { stdout } = await run(program, args, { cwd: folder, timeout: 80_000 });
-    if (typeof expected === 'string') expect(stdout).toBe(blocks.get(expected));
-    else expect(stdout).toMatch(expected);
-  });
+  test.each(Object.entries({ ...examples, ...(isLong ? largeExamples : {}) }))(
+    '%s',
+    async (name, expected) => {
+      if (reason !== undefined) {
+        process.stderr.write(`${name} of clients/${language} did not run: ${reason}\n`);
+        return;
+      }
+      const [program, ...args] = command(name);
+      const { stdout } = await run(program, args, { cwd: folder, timeout: 80_000 });
+      if (typeof expected === 'string') expect(stdout).toBe(blocks.get(expected));
+      else expect(stdout).toMatch(expected);
+    },
+  );
 
   test('runs every example', () => {
     const shown = [...blocks.keys()].filter((name) => name.includes('.'));
     const helpers = shown.filter((name) => /^service\./.test(name));
-    expect(shown.sort()).toEqual([...Object.keys(examples), ...helpers].sort());
+    expect(shown.sort()).toEqual([...Object.keys({ ...examples, ...largeExamples }), ...helpers].sort());
   });
 });

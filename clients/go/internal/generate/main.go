@@ -40,6 +40,8 @@ func main() {
 		log.Fatal(err)
 	}
 	operations := forGenerator(parsed)
+	schemas := parsed["components"].(object)["schemas"].(object)
+	nameMembers(parsed, schemas)
 	folder := must(os.MkdirTemp("", "custos-"))
 	defer os.RemoveAll(folder)
 	source := filepath.Join(folder, "openapi.json")
@@ -92,6 +94,28 @@ func forGenerator(document object) string {
 	slices.Sort(rows)
 	return "package custos\n\n// The service headers that each operation lists, without their prefix.\n" +
 		"var operations = map[string][]string{\n" + strings.Join(rows, "\n") + "\n}\n"
+}
+
+// nameMembers makes the inline members of unions schemas that are named by their titles: the generator would number them.
+func nameMembers(value any, schemas object) {
+	switch inner := value.(type) {
+	case []any:
+		for _, each := range inner {
+			nameMembers(each, schemas)
+		}
+	case object:
+		for _, union := range []string{"anyOf", "oneOf"} {
+			members, _ := inner[union].([]any)
+			for index, each := range members {
+				if title, hasTitle := each.(object)["title"].(string); hasTitle {
+					schemas[title], members[index] = each, object{"$ref": "#/components/schemas/" + title}
+				}
+			}
+		}
+		for _, each := range inner {
+			nameMembers(each, schemas)
+		}
+	}
 }
 
 func quoted(words []string) string {
