@@ -2,6 +2,7 @@ import { execFile, execFileSync } from 'node:child_process';
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { isLong } from '../../figures/figure.ts';
 
 const run = promisify(execFile);
 const root = join(import.meta.dirname, '..', '..', '..');
@@ -61,4 +62,34 @@ const typescript: Language = {
   runner: [process.execPath, join(clientsFolder, 'typescript', 'run-suite.ts')],
 };
 
-export const languages: readonly Language[] = [typescript];
+const python: Language = {
+  name: 'python',
+  missing: () => reasonOf(runIn('python', './generate', '--only-install', ...(isLong ? ['--with-eth'] : []))),
+  build: async () => void (await runIn('python', './generate', '--if-changed')),
+  runner: [join(clientsFolder, 'python/.venv/bin/python'), join(clientsFolder, 'python/suite.py')],
+};
+
+const go: Language = {
+  name: 'go',
+  missing: () =>
+    reasonOf(
+      runIn('go', 'go', 'mod', 'download').then(() =>
+        runIn('go', 'go', '-C', 'internal/generate', 'mod', 'download'),
+      ),
+    ),
+  async build() {
+    await runIn('go', 'go', 'generate');
+    await runIn('go', 'go', 'build', '-o', 'bin/suite', './cmd/suite');
+  },
+  runner: [join(clientsFolder, 'go/bin/suite')],
+};
+
+/** The message of a failure; undefined if there is none. */
+async function reasonOf(work: Promise<unknown>): Promise<string | undefined> {
+  return work.then(
+    () => undefined,
+    (error: Error) => error.message,
+  );
+}
+
+export const languages: readonly Language[] = [typescript, python, go];

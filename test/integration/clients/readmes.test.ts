@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -7,22 +7,20 @@ import { isLong } from '../../figures/figure.ts';
 import { temporaryFolder } from '../../support/run-custos.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 import { startWebhookReceiver } from '../../support/webhook-receiver.ts';
+import { clientsFolder, languages } from './languages.ts';
 
 // Runs the code of clients/*/README.md as a reader would: blocks become files of a folder. Only the base URL, the port
 // of the receiver and the command are substituted.
 const run = promisify(execFile);
-const clients = join(import.meta.dirname, '..', '..', '..', 'clients');
 
 interface Readme {
   readonly language: string;
-  /** Installs what the examples need. Fails where the language or its packages cannot be had. */
-  readonly install: readonly [string, ...string[]];
-  /** Generates the client. */
-  readonly build: readonly [string, ...string[]];
   /** Makes the folder of the examples a project. */
   readonly prepare?: string;
   /** Runs one example. */
   readonly command: (file: string) => readonly [string, ...string[]];
+  /** The generated names of types. */
+  readonly names: () => readonly string[];
   /** Each example, and what it prints. */
   readonly examples: Readonly<Record<string, RegExp | string>>;
   /** Examples of large packages, which are only run with TEST_LONG=1: `go-ethereum` alone compiles for half a minute. */
@@ -31,9 +29,8 @@ interface Readme {
 
 const python: Readme = {
   language: 'python',
-  install: [join(clients, 'python/generate'), '--only-install', ...(isLong ? ['--with-eth'] : [])],
-  build: [join(clients, 'python/generate'), '--if-changed'],
-  command: (file) => [join(clients, 'python/.venv/bin/python'), file],
+  command: (file) => [join(clientsFolder, 'python/.venv/bin/python'), file],
+  names: () => readdirSync(join(clientsFolder, 'python/src/custos/models')),
   examples: {
     'first.py': /^ethereum 0x[\dA-Fa-f]{40}\n$/,
     'sign.py': 'sign-output',
@@ -47,14 +44,16 @@ const python: Readme = {
 
 const go: Readme = {
   language: 'go',
-  install: ['sh', '-ec', `cd '${clients}/go' && go mod download && go -C internal/generate mod download`],
-  build: ['go', '-C', join(clients, 'go'), 'generate'],
-  prepare: `cat '${clients}'/go/go.sum '${clients}'/go/ethsigner/go.sum | sort -u > go.sum
+  prepare: `cat '${clientsFolder}'/go/go.sum '${clientsFolder}'/go/ethsigner/go.sum | sort -u > go.sum
     go mod init example.com/wallets
     for module in client client/ethsigner; do
-      go mod edit -replace "custos.example/$module=${clients}/go\${module#client}" -require "custos.example/$module@v0.0.0"
+      go mod edit -replace "custos.example/$module=${clientsFolder}/go\${module#client}" -require "custos.example/$module@v0.0.0"
     done`,
   command: (file) => ['go', 'run', '-mod=mod', file, 'service.go'],
+  names: () =>
+    [...readFileSync(join(clientsFolder, 'go/api.gen.go'), 'utf8').matchAll(/^type (\w+)/gm)].map(
+      ([, name]) => name!,
+    ),
   examples: {
     'first.go': /^ethereum 0x[\dA-Fa-f]{40}\n(\w{24}\n){11,20}$/,
     'sign.go': 'sign-output',
@@ -66,8 +65,8 @@ const go: Readme = {
 };
 
 describe.each([python, go])('$language', (client) => {
-  const { language, install, build, prepare, command, examples, largeExamples } = client;
-  const readme = readFileSync(join(clients, language, 'README.md'), 'utf8');
+  const { language, prepare, command, names, examples, largeExamples } = client;
+  const readme = readFileSync(join(clientsFolder, language, 'README.md'), 'utf8');
   const blocks = new Map(
     [...readme.matchAll(/<!-- test: ([\w.-]+) -->\n```\w*\n([\s\S]*?)```/g)].map(([, name, code]) => [
       name!,
@@ -93,11 +92,11 @@ describe.each([python, go])('$language', (client) => {
       const adapted = code.replaceAll('https://127.0.0.1:4010', sandbox.baseUrl).replaceAll('3000', port);
       if (name.includes('.')) writeFileSync(join(folder, name), adapted);
     }
-    const [program, ...args] = install;
-    const installed = await run(program, args).catch((error: Error) => error);
-    if (installed instanceof Error) reason = installed.message;
-    else await run(build[0], build.slice(1));
-    if (reason === undefined && prepare !== undefined) await run('sh', ['-ec', prepare], { cwd: folder });
+    const { missing, build } = languages.find(({ name }) => name === language)!;
+    reason = await missing();
+    if (reason !== undefined) return;
+    await build();
+    if (prepare !== undefined) await run('sh', ['-ec', prepare], { cwd: folder });
   }, 600_000);
   afterAll(async () => {
     await sandbox[Symbol.asyncDispose]();
@@ -117,6 +116,14 @@ describe.each([python, go])('$language', (client) => {
       else expect(stdout).toMatch(expected);
     },
   );
+
+  test('no generated name is a number', () => {
+    if (reason !== undefined) return;
+    const plain = names().map((name) => name.replace('.py', '').replaceAll('_', ''));
+    expect(plain.length).toBeGreaterThan(800);
+    const endsInNumber = plain.filter((name) => /\d$/.test(name) && !/(?:caip2|base64|p256)$/i.test(name));
+    expect([...endsInNumber, ...plain.filter((name) => /(?:any|all|one)of|type\d/i.test(name))]).toEqual([]);
+  });
 
   test('runs every example', () => {
     const shown = [...blocks.keys()].filter((name) => name.includes('.'));

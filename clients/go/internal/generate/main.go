@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 )
 
 type object = map[string]any
@@ -26,6 +27,9 @@ func must[T any](value T, err error) T {
 }
 
 func main() {
+	// Tests may run it twice at the same time.
+	lock := must(os.Open("generator.yaml"))
+	must(0, syscall.Flock(int(lock.Fd()), syscall.LOCK_EX))
 	client := must(filepath.Abs("../.."))
 	document := filepath.Join(client, "../../openapi/openapi.json")
 	mark := filepath.Join(client, "generated.sha256")
