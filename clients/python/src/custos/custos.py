@@ -184,7 +184,9 @@ class Custos(Client):
         **options: Any,
     ) -> None:
         base_path = httpx.URL(base_url).path.rstrip("/")
-        sync, unblocking = httpx.HTTPTransport(verify=verify), httpx.AsyncHTTPTransport(verify=verify)
+        # Reading all authorities takes time, so both share them.
+        context = verify if isinstance(verify, ssl.SSLContext) else httpx.create_ssl_context(verify)
+        sync, unblocking = httpx.HTTPTransport(verify=context), httpx.AsyncHTTPTransport(verify=context)
         self._connect(Transport(Options(app_id, app_secret, **options), base_path, sync, unblocking), base_url, timeout_s)
 
     def _connect(self, transport: Transport, base_url: str, timeout_s: float) -> None:
