@@ -150,7 +150,9 @@ class Case:
         request = self.request(client, step)
         payload = client.transport.prepare(request).decode()
         prefix = client.transport.options.prefix
-        headers = {name: value for name, value in request.headers.items() if name == "authorization" or name.startswith(prefix)}
+        headers = {
+            name: value for name, value in request.headers.items() if name == "authorization" or name.startswith(prefix)
+        }
         signatures = headers.get(f"{prefix}-authorization-signature", "")
         return {"payload": payload, "signatures": signatures.split(",") if signatures else [], "headers": headers}
 

@@ -1,4 +1,4 @@
-import { execFile, execFileSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -19,18 +19,8 @@ export interface Language {
   readonly runner: readonly [command: string, ...args: string[]];
 }
 
-/** Returns why a command fails; undefined if it succeeds. */
-export function failureOf(command: string, ...args: string[]): string | undefined {
-  try {
-    execFileSync(command, args, { stdio: 'ignore', timeout: 60_000 });
-    return undefined;
-  } catch (error) {
-    return `\`${[command, ...args].join(' ')}\` failed: ${(error as Error).message.split('\n')[0]}`;
-  }
-}
-
 /** Runs a command in the folder of a client. Its output is in the message of the error. */
-export async function runIn(folder: string, command: string, ...args: string[]): Promise<string> {
+async function runIn(folder: string, command: string, ...args: string[]): Promise<string> {
   const cwd = join(clientsFolder, folder);
   const { stdout } = await run(command, args, { cwd, timeout: 300_000, maxBuffer: 64 * 1024 * 1024 }).catch(
     (error: Error & { stdout: string; stderr: string }) => {
@@ -41,7 +31,7 @@ export async function runIn(folder: string, command: string, ...args: string[]):
 }
 
 /** When a file of a client was written, 0 if it is missing. */
-export function timeOf(...path: string[]): number {
+function timeOf(...path: string[]): number {
   return statSync(join(clientsFolder, ...path), { throwIfNoEntry: false })?.mtimeMs ?? 0;
 }
 

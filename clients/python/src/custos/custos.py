@@ -67,7 +67,9 @@ class Options:
 class Transport(httpx.BaseTransport, httpx.AsyncBaseTransport):
     """Prepares each request, sends it until there is an answer, and raises ApiError."""
 
-    def __init__(self, options: Options, base_path: str, sync: httpx.BaseTransport, unblocking: httpx.AsyncBaseTransport):
+    def __init__(
+        self, options: Options, base_path: str, sync: httpx.BaseTransport, unblocking: httpx.AsyncBaseTransport
+    ):
         self.options, self.base_path, self.sync, self.unblocking = options, base_path, sync, unblocking
         self._skew_ms = 0
 
@@ -187,7 +189,9 @@ class Custos(Client):
         # Reading all authorities takes time, so both share them.
         context = verify if isinstance(verify, ssl.SSLContext) else httpx.create_ssl_context(verify)
         sync, unblocking = httpx.HTTPTransport(verify=context), httpx.AsyncHTTPTransport(verify=context)
-        self._connect(Transport(Options(app_id, app_secret, **options), base_path, sync, unblocking), base_url, timeout_s)
+        self._connect(
+            Transport(Options(app_id, app_secret, **options), base_path, sync, unblocking), base_url, timeout_s
+        )
 
     def _connect(self, transport: Transport, base_url: str, timeout_s: float) -> None:
         super().__init__(base_url=base_url, raise_on_unexpected_status=True)
@@ -237,7 +241,9 @@ def iterate(fetch: Callable[..., Any], *, items: str = "data", **arguments: Any)
         cursor = {"cursor": page.next_cursor}
 
 
-async def iterate_async(fetch: Callable[..., Awaitable[Any]], *, items: str = "data", **arguments: Any) -> AsyncIterator[Any]:
+async def iterate_async(
+    fetch: Callable[..., Awaitable[Any]], *, items: str = "data", **arguments: Any
+) -> AsyncIterator[Any]:
     """As `iterate`, with a function such as `list_wallets.asyncio`."""
     cursor: dict[str, str] = {}
     while True:

@@ -28,7 +28,7 @@ _FIELDS = {
 
 
 class WalletAccount(LocalAccount):
-    """Signs with a wallet of the service. The key never leaves it; what signs requests are the signers of the client."""
+    """Signs with a wallet of the service, whose key never leaves it. The signers of the client authorize that."""
 
     def __init__(self, client: Custos, wallet_id: str) -> None:
         self._client, self.wallet_id = client, wallet_id
