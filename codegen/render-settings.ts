@@ -14,7 +14,7 @@ export function renderSettings(): string {
     '',
     '# Settings',
     '',
-    '`serve`, `signer` and the commands for operators read the variables; `sandbox`, `exec` and `mock` have the options. What is otherwise is said in the meaning. Where commands have different defaults, the column `without it` names the command before each. A variable that ends in `_FILE` names a file with the value. An option for one entry of a list can be repeated. [The guide to production](../production.md) and [the guide to the sandbox](../sandbox.md) explain the settings that need more than a line.',
+    '`serve`, `signer` and the commands for operators read the variables; `sandbox`, `exec` and `mock` have the options. Exceptions are noted in the column `meaning`. Where commands have different defaults, the column `without it` names the command before each. A variable that ends in `_FILE` names a file with the value. An option for one entry of a list can be repeated. [The guide to production](../production.md) and [the guide to the sandbox](../sandbox.md) explain the settings that need more than a line.',
     ...Object.entries(settingGroups).flatMap(([title, settings]) => [
       '',
       `## ${title}`,
