@@ -18,10 +18,21 @@ import type { Answer, RequestState } from '../server/request-state.ts';
 import { createResponseCheck, refuseNulCharacters } from '../server/validation-issues.ts';
 import { identifyOperator } from './operator-context.ts';
 
-interface AdminOperationsOptions extends Pick<PipelineOptions, 'log' | 'newRequestId' | 'clock'> {
-  readonly adminHost: string;
+/** The parts of a server, or of one of its cells, on which operators act. */
+interface OperatedParts {
   readonly analysis: PolicyAnalysis;
   readonly context: Omit<OperatorContext, 'by'>;
+}
+
+interface AdminOperationsOptions extends Pick<PipelineOptions, 'log' | 'newRequestId' | 'clock'> {
+  readonly adminHost: string;
+  /** Whether the paths begin with `/cells/` and the name of a cell. */
+  readonly hasCells: boolean;
+  /**
+   * @param cell the name in the path; empty without cells.
+   * @throws ApiError for a cell that does not exist or is unavailable.
+   */
+  readonly parts: (cell: string) => OperatedParts;
 }
 
 /** The operations of the control plane that production offers as well, and the role that each of them needs. */
@@ -58,21 +69,42 @@ const changes: ReadonlySet<string> = new Set<AdminOperation>([
  * signed. Until the server has its first operator, callers need no credential.
  */
 export function adminOperations(options: AdminOperationsOptions): Mount[] {
-  const load = loadOnce(() => loadPipeline(options));
+  const loaded = new Map<string, () => Promise<Mount['handle']>>();
+  const handlerOf = (cell: string): Promise<Mount['handle']> => {
+    const parts = options.parts(cell);
+    const load = loaded.get(cell) ?? loadOnce(() => loadPipeline(options, parts));
+    loaded.set(cell, load);
+    return load();
+  };
   return [
     {
-      path: /^\/(?:policies|wallets|users|apps)\//,
+      path: options.hasCells ? pathsOfCells : paths,
       async handle(request, response) {
-        const handle = await load();
-        request.url = `/_sandbox${request.url}`;
+        const { url = '' } = request;
+        const [cell, path] = options.hasCells ? splitCell(url) : ['', url];
+        const handle = await handlerOf(cell);
+        request.url = `/_sandbox${path}`;
         return handle(request, response);
       },
     },
   ];
 }
 
-async function loadPipeline(options: AdminOperationsOptions): Promise<Mount['handle']> {
-  const { adminHost, analysis, context, ...http } = options;
+const paths = /^\/(?:policies|wallets|users|apps)\//;
+const pathsOfCells = /^\/cells\/[^/]+\/(?:policies|wallets|users|apps)\//;
+
+/** Splits `/cells/eu-1/wallets/…` into `eu-1` and `/wallets/…`. */
+function splitCell(url: string): [cell: string, path: string] {
+  const rest = url.slice('/cells/'.length);
+  const slash = rest.indexOf('/');
+  return [rest.slice(0, slash), rest.slice(slash)];
+}
+
+async function loadPipeline(
+  { adminHost, log, newRequestId, clock }: AdminOperationsOptions,
+  { analysis, context }: OperatedParts,
+): Promise<Mount['handle']> {
+  const http = { log, newRequestId, clock };
   const [
     { definition },
     { operations },

@@ -36,9 +36,12 @@ interface AppWithSecret extends AdministeredApp {
   readonly secret: string;
 }
 
+export const newAppId = (): string => makeIds(systemEntropy).cuid();
+
 /** The commands for apps. Each call opens and closes the database. */
 export interface AppAdministration {
-  createApp(name: string): Promise<AppWithSecret>;
+  /** @param id default: a new one. */
+  createApp(name: string, id?: string): Promise<AppWithSecret>;
   listApps(): Promise<AdministeredApp[]>;
   /** Previous secrets remain valid for `overlapMs`. */
   rotateSecret(appId: string, overlapMs: number): Promise<AppWithSecret>;
@@ -105,7 +108,7 @@ export function administerApps(config: DatabaseConfig): AppAdministration {
     return { ...view(app), secret };
   };
   return {
-    createApp: (name) => change('createApp', (context) => createApp(context, { name })),
+    createApp: (name, id) => change('createApp', (context) => createApp(context, { name, id })),
     listApps: () =>
       withDatabase(config, async (database) => {
         await requireMigrated(database);

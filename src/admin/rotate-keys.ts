@@ -259,15 +259,15 @@ function readerOf(
 }
 
 /**
- * Rewraps every sealed key under the current master key and returns their number.
+ * Rewraps every sealed key of a database under the current master key and returns their number.
  *
  * @throws StartError
  */
 export function rotateKeys(
-  { databaseUrl, keyStore: settings }: { readonly databaseUrl: string; readonly keyStore: KeyStoreSettings },
+  { url, keyStore: settings }: { readonly url: string; readonly keyStore: KeyStoreSettings },
   onProgress: (rewrapped: number) => void,
 ): Promise<number> {
-  return withKeyStore(settings, (keyStore) => rotateUnder(keyStore, databaseUrl, onProgress));
+  return withKeyStore(settings, (keyStore) => rotateUnder(keyStore, url, onProgress));
 }
 
 async function rotateUnder(

@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
-import { ConfigError, readDatabaseConfig } from '../config/config.ts';
+import { ConfigError, readDatabases } from '../config/config.ts';
 import { operatorsCommand } from './operators.ts';
+import { cellOption, dataOption } from './setting-options.ts';
 import { type Column, type Screen, screenOf, table, timeOn } from './shell/terminal.ts';
 import { vaultsCommand } from './vaults.ts';
 
@@ -9,6 +10,7 @@ interface AppsFlags {
   overlap?: string;
   settings?: string;
   data?: string;
+  cell?: string;
   name?: string;
   json?: boolean;
 }
@@ -34,7 +36,7 @@ export function appsCommand(): Command {
     )
       .requiredOption('--name <text>', 'name of the app')
       .action(async (flags: AppsFlags) => {
-        const app = await (await appAdministration(flags)).createApp(flags.name ?? '');
+        const app = await createApp(flags);
         printApp(
           flags,
           app,
@@ -45,9 +47,9 @@ export function appsCommand(): Command {
   apps.addCommand(
     appOptions(new Command('list').description('list the apps, oldest first')).action(
       async (flags: AppsFlags) => {
-        const list = await (await appAdministration(flags)).listApps();
+        const list = await listApps(flags);
         const screen = screenOf();
-        const text = table(appColumns(screen), list, screen);
+        const text = table(appColumns(screen, list), list, screen);
         printApp(flags, list, list.length === 0 ? 'no apps; create one with `custos apps create`' : text);
       },
     ),
@@ -61,7 +63,7 @@ export function appsCommand(): Command {
       .argument('<app-id>', 'id of the app')
       .option('--overlap <seconds>', 'how long the old secret remains valid', '0')
       .action(async (appId: string, flags: AppsFlags) => {
-        const app = await (await appAdministration(flags)).rotateSecret(appId, readOverlapMs(flags));
+        const app = await (await appAdministration(flags, appId)).rotateSecret(appId, readOverlapMs(flags));
         printApp(
           flags,
           app,
@@ -76,7 +78,7 @@ export function appsCommand(): Command {
       .addHelpText('after', settingsHelp)
       .action(async (appId: string, flags: AppsFlags) => {
         const settings = readSettings(flags.settings ?? '');
-        const app = await (await appAdministration(flags)).configure(appId, settings);
+        const app = await (await appAdministration(flags, appId)).configure(appId, settings);
         printApp(flags, app, `app id    ${app.id}\nsettings  ${JSON.stringify(app.settings)}`);
       }),
   );
@@ -87,7 +89,7 @@ export function appsCommand(): Command {
       .argument('<app-id>', 'id of the app')
       .addHelpText('after', "\nExisting tokens remain valid: the old key stays in the app's JWKS.")
       .action(async (appId: string, flags: AppsFlags) => {
-        const app = await (await appAdministration(flags)).rotateSigningKey(appId);
+        const app = await (await appAdministration(flags, appId)).rotateSigningKey(appId);
         printApp(flags, app, `app id  ${app.id}\n\nThe new key is in the app's JWKS.`);
       }),
   );
@@ -96,9 +98,18 @@ export function appsCommand(): Command {
   return apps;
 }
 
-type ListedApp = { readonly id: string; readonly name: string; readonly created_at: string };
+type ListedApp = {
+  readonly id: string;
+  readonly name: string;
+  readonly created_at: string;
+  /** Only in a deployment with several cells. */
+  readonly cell?: string;
+};
 
-const appColumns = (screen: Screen): readonly Column<ListedApp>[] => [
+const cellColumn: Column<ListedApp> = { title: 'cell', text: ({ cell }) => cell ?? '' };
+
+const appColumns = (screen: Screen, list: readonly ListedApp[]): readonly Column<ListedApp>[] => [
+  ...(list.some(({ cell }) => cell !== undefined) ? [cellColumn] : []),
   { title: 'name', text: ({ name }) => name, color: () => 'bold', canBeCut: true },
   { title: 'id', text: ({ id }) => id },
   {
@@ -141,7 +152,8 @@ function readSettings(text: string): Record<string, unknown> {
 
 function appOptions(command: Command): Command {
   return command
-    .option('--data <folder>', "use a sandbox's data folder instead of DATABASE_URL")
+    .addOption(dataOption())
+    .addOption(cellOption())
     .option('--json', 'print JSON')
     .addHelpText('after', appExamples);
 }
@@ -156,10 +168,31 @@ function readOverlapMs({ overlap = '0' }: AppsFlags): number {
   return Number(overlap) * 1000;
 }
 
-async function appAdministration(flags: AppsFlags) {
-  const config = readDatabaseConfig(flags);
-  const { administerApps } = await import('../admin/administration.ts');
-  return administerApps(config);
+async function appAdministration(flags: AppsFlags, appId: string) {
+  const [{ databaseOfApp }, { administerApps }] = await administration();
+  return administerApps(await databaseOfApp(flags, appId));
+}
+
+async function createApp(flags: AppsFlags) {
+  const [{ placeApp }, { administerApps, newAppId }] = await administration();
+  const id = newAppId();
+  return placeApp(flags, id, (config) => administerApps(config).createApp(flags.name ?? '', id));
+}
+
+/** The apps of all cells, or of the chosen one. */
+async function listApps(flags: AppsFlags): Promise<ListedApp[]> {
+  const [{ hasCells }, { administerApps }] = await administration();
+  const databases = readDatabases(flags);
+  const lists = databases.map(async ({ cell, config }) => {
+    const apps = await administerApps(config).listApps();
+    return hasCells(databases) ? apps.map((app) => ({ ...app, cell })) : apps;
+  });
+  return (await Promise.all(lists)).flat();
+}
+
+/** Loads the code of the commands, which help texts do not need. */
+function administration() {
+  return Promise.all([import('../admin/cells.ts'), import('../admin/administration.ts')]);
 }
 
 function printApp(flags: AppsFlags, value: unknown, text: string): void {

@@ -2,9 +2,11 @@ import { existsSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { Command, InvalidArgumentError } from 'commander';
 import { ConfigError, readDatabaseConfig } from '../config/config.ts';
+import { cellOption, dataOption } from './setting-options.ts';
 
 interface AuditFlags {
   data?: string;
+  cell?: string;
   json?: boolean;
   key?: string;
   witnessed?: string;
@@ -41,7 +43,8 @@ export function auditCommand(): Command {
     new Command('export')
       .description('write the log to a folder, or add to it what is new')
       .argument('<folder>', 'an empty or absent folder, or one of an earlier export')
-      .option('--data <folder>', "use a sandbox's data folder instead of DATABASE_URL")
+      .addOption(dataOption())
+      .addOption(cellOption())
       .option('--json', 'print JSON')
       .addHelpText('after', examples)
       .action(async (folder: string, flags: AuditFlags) => {
@@ -57,7 +60,8 @@ export function auditCommand(): Command {
       .description('export the log, verify the export, and delete old records from the database')
       .argument('<folder>', 'as of `export`; it is the only place of what is deleted')
       .requiredOption('--keep-days <count>', 'records that are younger stay in the database', wholeDays)
-      .option('--data <folder>', "use a sandbox's data folder instead of DATABASE_URL")
+      .addOption(dataOption())
+      .addOption(cellOption())
       .option('--json', 'print JSON')
       .addHelpText('after', examples)
       .action(async (folder: string, flags: AuditFlags) => {

@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { readKeysConfig } from '../config/config.ts';
+import { readCells, readKeysConfig } from '../config/config.ts';
 
 const examples = `
 First add the new key as a previous one and restart what has the keys (the
@@ -17,18 +17,22 @@ export function keysCommand(): Command {
     .addHelpText('after', examples);
   keys.addCommand(
     new Command('rotate')
-      .description('re-wrap every sealed key in DATABASE_URL under the current master key')
+      .description('re-wrap every sealed key in DATABASE_URL, or in all cells, under the current master key')
       .option('--quiet', 'print only the result')
       .addHelpText('after', examples)
       .action(async ({ quiet }: { quiet?: boolean }) => {
-        const config = readKeysConfig();
+        const { keyStore } = readKeysConfig();
+        const { cells } = readCells();
         const { rotateKeys } = await import('../admin/rotate-keys.ts');
-        const rewrapped = await rotateKeys(config, (count) => {
-          if (quiet !== true) console.error(`${count} re-wrapped`);
-        });
-        console.log(
-          rewrapped === 0 ? 'every key is under the current master key' : `${rewrapped} keys re-wrapped`,
-        );
+        for (const { name, databaseUrl: url } of cells) {
+          const of = cells.length > 1 ? `${name}: ` : '';
+          const rewrapped = await rotateKeys({ url, keyStore }, (count) => {
+            if (quiet !== true) console.error(`${of}${count} re-wrapped`);
+          });
+          const result =
+            rewrapped === 0 ? 'every key is under the current master key' : `${rewrapped} keys re-wrapped`;
+          console.log(`${of}${result}`);
+        }
       }),
   );
   return keys;

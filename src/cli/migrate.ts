@@ -1,6 +1,7 @@
 import { Command } from 'commander';
 import type { PlannedMigration } from '../admin/plan-migrations.ts';
-import { readDatabaseConfig } from '../config/config.ts';
+import { type DatabaseConfig, readCells, readDatabases } from '../config/config.ts';
+import { cellOption } from './setting-options.ts';
 
 const examples = `
 Examples:
@@ -14,28 +15,57 @@ Examples:
 /** Returns the command `custos migrate`, which updates the database to the schema of this version. */
 export function migrateCommand(): Command {
   return new Command('migrate')
-    .description('update the PostgreSQL database in DATABASE_URL to the schema of this version')
+    .description('update the database in DATABASE_URL, or all cells, to the schema of this version')
     .option('--check', 'only list the pending migrations')
     .option('--plan', 'only print what the pending migrations would do')
     .option('--json', 'with --plan: print JSON')
     .addHelpText('after', examples)
-    .action(async ({ check, plan, json }: { check?: boolean; plan?: boolean; json?: boolean }) => {
-      const config = readDatabaseConfig({});
-      if (plan === true) {
-        const { planMigrations } = await import('../admin/plan-migrations.ts');
-        const planned = await planMigrations(config);
-        console.log(json === true ? JSON.stringify(planned) : textOf(planned));
-        return;
+    .addOption(cellOption())
+    .action(async (flags: MigrateFlags) => {
+      const databases = readDatabases(flags);
+      const { hasCells, prepareDirectory } = await import('../admin/cells.ts');
+      const isNamed = hasCells(databases);
+      const faults: string[] = [];
+      for (const { cell, config } of databases) {
+        const of = isNamed ? `${cell}  ` : '';
+        try {
+          await (flags.plan === true ? plan(config, flags, of) : migrate(config, flags, of));
+        } catch (error) {
+          // A cell that is unavailable does not keep the others from being migrated.
+          if (!isNamed) throw error;
+          faults.push(`${cell}: ${(error as Error).message}`);
+        }
       }
-      const { migrateDatabase } = await import('../admin/administration.ts');
-      const names = await migrateDatabase(config, { dryRun: check === true });
-      if (names.length === 0) console.log('the schema is up to date');
-      for (const name of names) console.log(`${check ? 'pending' : 'run'}  ${name}`);
-      if (check === true && names.length > 0) {
-        const { StartError } = await import('../config/start-error.ts');
-        throw new StartError('the database lacks migrations; run `custos migrate`');
-      }
+      if (isNamed && flags.check !== true && flags.plan !== true) await prepareDirectory(readCells());
+      if (faults.length === 0) return;
+      const { StartError } = await import('../config/start-error.ts');
+      throw new StartError(faults.join('\n'));
     });
+}
+
+interface MigrateFlags {
+  check?: boolean;
+  plan?: boolean;
+  json?: boolean;
+  cell?: string;
+}
+
+async function plan(config: DatabaseConfig, { json }: MigrateFlags, of: string): Promise<void> {
+  const { planMigrations } = await import('../admin/plan-migrations.ts');
+  const planned = await planMigrations(config);
+  if (of !== '' && json !== true) console.log(of.trimEnd());
+  console.log(json === true ? JSON.stringify(planned) : textOf(planned));
+}
+
+async function migrate(config: DatabaseConfig, { check }: MigrateFlags, of: string): Promise<void> {
+  const { migrateDatabase } = await import('../admin/administration.ts');
+  const names = await migrateDatabase(config, { dryRun: check === true });
+  if (names.length === 0) console.log(`${of}the schema is up to date`);
+  for (const name of names) console.log(`${of}${check ? 'pending' : 'run'}  ${name}`);
+  if (check === true && names.length > 0) {
+    const { StartError } = await import('../config/start-error.ts');
+    throw new StartError('the database lacks migrations; run `custos migrate`');
+  }
 }
 
 function textOf(planned: readonly PlannedMigration[]): string {

@@ -1,6 +1,7 @@
 import { Command, Option } from 'commander';
 import type { OperatorAdministration } from '../admin/operators.ts';
-import { ConfigError, readDatabaseConfig } from '../config/config.ts';
+import { ConfigError } from '../config/config.ts';
+import { cellOption, dataOption } from './setting-options.ts';
 import { type Column, type Screen, screenOf, table, timeOn } from './shell/terminal.ts';
 
 type OperatorRole = 'viewer' | 'developer' | 'admin';
@@ -9,6 +10,7 @@ interface OperatorsFlags {
   role?: OperatorRole;
   limit?: string;
   data?: string;
+  cell?: string;
   json?: boolean;
 }
 
@@ -46,7 +48,7 @@ export function operatorsCommand(): Command {
       .addOption(new Option('--role <role>', 'role').choices([...roles]).makeOptionMandatory())
       .action(async (appId: string, flags: OperatorsFlags) => {
         const wanted = { name: readName(flags.name), role: flags.role! };
-        const operator = await (await administration(flags)).add(appId, wanted);
+        const operator = await (await administration(flags, appId)).add(appId, wanted);
         const text = `operator id      ${operator.id}\noperator secret  ${operator.secret}\n\nThe secret is not stored in plain text and will not be shown again.`;
         printResult(flags, operator, text);
       }),
@@ -54,7 +56,7 @@ export function operatorsCommand(): Command {
   operators.addCommand(
     withCommonOptions(new Command('list').description('list the operators, oldest first')).action(
       async (appId: string, flags: OperatorsFlags) => {
-        const list = await (await administration(flags)).list(appId);
+        const list = await (await administration(flags, appId)).list(appId);
         printResult(
           flags,
           list,
@@ -68,7 +70,7 @@ export function operatorsCommand(): Command {
       .argument('<operator-id>', 'id of the operator')
       .argument('<role>', roles.join(', '), readRole)
       .action(async (appId: string, operatorId: string, role: OperatorRole, flags: OperatorsFlags) => {
-        const operator = await (await administration(flags)).changeRole(appId, operatorId, role);
+        const operator = await (await administration(flags, appId)).changeRole(appId, operatorId, role);
         printResult(flags, operator, lineOf(operator));
       }),
   );
@@ -76,7 +78,7 @@ export function operatorsCommand(): Command {
     withCommonOptions(new Command('remove').description('remove an operator and revoke their secret'))
       .argument('<operator-id>', 'id of the operator')
       .action(async (appId: string, operatorId: string, flags: OperatorsFlags) => {
-        const operator = await (await administration(flags)).remove(appId, operatorId);
+        const operator = await (await administration(flags, appId)).remove(appId, operatorId);
         printResult(flags, operator, `removed ${operator.id}`);
       }),
   );
@@ -84,7 +86,7 @@ export function operatorsCommand(): Command {
     withCommonOptions(new Command('records').description('list what was done to the app, newest first'))
       .option('--limit <number>', 'maximum number of records', '50')
       .action(async (appId: string, flags: OperatorsFlags) => {
-        const records = await (await administration(flags)).records(appId, readLimit(flags.limit));
+        const records = await (await administration(flags, appId)).records(appId, readLimit(flags.limit));
         const screen = screenOf();
         const text = table(recordColumns(screen), records, screen);
         printResult(flags, records, records.length === 0 ? 'no records' : text);
@@ -96,7 +98,8 @@ export function operatorsCommand(): Command {
 function withCommonOptions(command: Command): Command {
   return command
     .argument('<app-id>', 'id of the app')
-    .option('--data <folder>', "use a sandbox's data folder instead of DATABASE_URL")
+    .addOption(dataOption())
+    .addOption(cellOption())
     .option('--json', 'print JSON')
     .addHelpText('after', helpText);
 }
@@ -157,10 +160,12 @@ function invalid(fault: string): ConfigError {
   return new ConfigError('invalid option:', [fault]);
 }
 
-async function administration(flags: OperatorsFlags): Promise<OperatorAdministration> {
-  const config = readDatabaseConfig(flags);
-  const { administerOperators } = await import('../admin/operators.ts');
-  return administerOperators(config);
+async function administration(flags: OperatorsFlags, appId: string): Promise<OperatorAdministration> {
+  const [{ databaseOfApp }, { administerOperators }] = await Promise.all([
+    import('../admin/cells.ts'),
+    import('../admin/operators.ts'),
+  ]);
+  return administerOperators(await databaseOfApp(flags, appId));
 }
 
 function printResult(flags: OperatorsFlags, value: unknown, text: string): void {

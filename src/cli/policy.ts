@@ -9,12 +9,14 @@ import {
 import type { lintPolicyAt, PolicyLint, Replay, ReplayTarget } from '../tools/client/replay.ts';
 import { findRunningSandbox } from '../tools/client/running-sandboxes.ts';
 import { locateSandbox } from '../tools/client/sandbox-address.ts';
+import { cellOption, dataOption } from './setting-options.ts';
 
 interface TargetFlags {
   url?: string;
   readyFile?: string;
   adminUrl?: string;
   data?: string;
+  cell?: string;
 }
 
 interface ReplayFlags extends TargetFlags {
@@ -59,7 +61,8 @@ export function policyCommand(): Command {
       .option('--url <url>', 'use the sandbox at this address')
       .option('--ready-file <path>', 'use the sandbox that wrote this file')
       .option('--admin-url <url>', 'use the admin port of a server')
-      .option('--data <folder>', "use a sandbox's data folder instead of DATABASE_URL")
+      .addOption(dataOption())
+      .addOption(cellOption())
       .option('--json', 'print JSON')
       .addHelpText('after', examples)
       .action(async (flags: ReplayFlags) => {
@@ -79,7 +82,8 @@ export function policyCommand(): Command {
       .option('--url <url>', 'use the sandbox at this address')
       .option('--ready-file <path>', 'use the sandbox that wrote this file')
       .option('--admin-url <url>', 'use the admin port of a server')
-      .option('--data <folder>', "use a sandbox's data folder instead of DATABASE_URL")
+      .addOption(dataOption())
+      .addOption(cellOption())
       .option('--json', 'print JSON')
       .addHelpText('after', lintExamples)
       .action(async (named: string, flags: LintFlags) => {

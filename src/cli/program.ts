@@ -10,6 +10,7 @@ import { callCommand } from './calls/call.ts';
 import { mcpCommand } from './calls/mcp.ts';
 import { rpcCommand } from './calls/rpc.ts';
 import { tokenCommand } from './calls/token.ts';
+import { cellsCommand } from './cells.ts';
 import { coverageCommand } from './contract/coverage.ts';
 import { verifyCommand } from './contract/verify.ts';
 import { clockCommand } from './control/clock.ts';
@@ -92,7 +93,7 @@ function makeProgram(): Command {
     'Check the contract:': [coverageCommand(), verifyCommand(), policyCommand()],
     'Production:': [
       ...[serveCommand(), signerCommand(), migrateCommand(), healthcheckCommand(), appsCommand()],
-      ...[walletsCommand(), usersCommand(), keysCommand(), auditCommand()],
+      ...[walletsCommand(), usersCommand(), keysCommand(), cellsCommand(), auditCommand()],
       ...[backupCommand(), restoreCommand(), restoredCommand()],
     ],
     'This machine:': [doctorCommand(), completionCommand()],

@@ -11,6 +11,15 @@ import { collect } from './sandbox-options.ts';
 
 const WIDTH = 80;
 
+/** The options that choose the database of a command. */
+export function dataOption(): Option {
+  return new Option('--data <folder>', "use a sandbox's data folder instead of DATABASE_URL");
+}
+
+export function cellOption(): Option {
+  return new Option('--cell <name>', 'act on this cell of CUSTOS_CELLS_FILE');
+}
+
 /**
  * Adds to a command the options that the table of settings lists under `name`. The code that reads the settings
  * validates their values.

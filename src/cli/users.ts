@@ -1,9 +1,11 @@
 import { Command } from 'commander';
 import { readDatabaseConfig } from '../config/config.ts';
+import { cellOption, dataOption } from './setting-options.ts';
 
 interface UsersFlags {
   from: string;
   data?: string;
+  cell?: string;
   json?: boolean;
 }
 
@@ -25,7 +27,8 @@ export function usersCommand(): Command {
       .description('give a user the only account of another user, who is deleted')
       .argument('<user-id>', 'id of the user who gets the account')
       .requiredOption('--from <user-id>', 'id of the user who has the account; must have no wallet')
-      .option('--data <folder>', "use a sandbox's data folder instead of DATABASE_URL")
+      .addOption(dataOption())
+      .addOption(cellOption())
       .option('--json', 'print JSON')
       .addHelpText('after', usersExamples)
       .action(async (toUserId: string, flags: UsersFlags) => {

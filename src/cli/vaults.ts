@@ -1,5 +1,6 @@
 import { Command } from 'commander';
-import { ConfigError, readDatabaseConfig, readNodesConfig } from '../config/config.ts';
+import { ConfigError, readNodesConfig } from '../config/config.ts';
+import { cellOption, dataOption } from './setting-options.ts';
 
 interface VaultFlags {
   chain: string;
@@ -10,6 +11,7 @@ interface VaultFlags {
   name?: string;
   rpc?: string[];
   data?: string;
+  cell?: string;
   json?: boolean;
 }
 
@@ -42,7 +44,8 @@ export function vaultsCommand(): Command {
       .option('--fee-bps <number>', "the app's part of the yield, in basis points", '0')
       .option('--name <text>', 'name of the vault; default: its asset and chain')
       .option('--rpc <caip2=url...>', 'node of the chain')
-      .option('--data <folder>', "use a sandbox's data folder instead of DATABASE_URL")
+      .addOption(dataOption())
+      .addOption(cellOption())
       .option('--json', 'print JSON')
       .addHelpText('after', vaultExamples)
       .action(add),
@@ -51,8 +54,12 @@ export function vaultsCommand(): Command {
 }
 
 async function add(appId: string, flags: VaultFlags): Promise<void> {
-  const [database, nodes] = [readDatabaseConfig(flags), readNodesConfig(flags)];
-  const { addEarnVault } = await import('../admin/earn-vaults.ts');
+  const nodes = readNodesConfig(flags);
+  const [{ databaseOfApp }, { addEarnVault }] = await Promise.all([
+    import('../admin/cells.ts'),
+    import('../admin/earn-vaults.ts'),
+  ]);
+  const database = await databaseOfApp(flags, appId);
   const vault = await addEarnVault(database, nodes, {
     ...{ appId, chain: flags.chain, address: flags.address, provider: flags.provider, name: flags.name },
     ...{ adminWalletId: flags.adminWallet, feeBps: readFeeBps(flags.feeBps) },

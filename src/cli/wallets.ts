@@ -1,8 +1,10 @@
 import { Command } from 'commander';
 import { readDatabaseConfig } from '../config/config.ts';
+import { cellOption, dataOption } from './setting-options.ts';
 
 interface WalletsFlags {
   data?: string;
+  cell?: string;
   json?: boolean;
 }
 
@@ -22,7 +24,8 @@ export function walletsCommand(): Command {
     new Command('restore')
       .description('restore an archived wallet, with its owner, signers and policies')
       .argument('<wallet-id>', 'id of the wallet')
-      .option('--data <folder>', "use a sandbox's data folder instead of DATABASE_URL")
+      .addOption(dataOption())
+      .addOption(cellOption())
       .option('--json', 'print JSON')
       .addHelpText('after', walletsExamples)
       .action(async (walletId: string, flags: WalletsFlags) => {

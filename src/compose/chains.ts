@@ -157,7 +157,8 @@ export function fiatProvidersOf(settings: readonly BridgeSettings[], log: Log): 
 export function hintsOf(
   settings: readonly BridgeSettings[],
   options: Omit<Parameters<typeof providerHints>[0], 'take' | 'clock'> & {
-    readonly inUnit: ReturnType<typeof inUnitOf>;
+    /** Units of work on the database of each cell. A customer is known to one of them. */
+    readonly units: () => readonly ReturnType<typeof inUnitOf>[];
   },
 ): readonly Mount[] {
   if (settings.every(({ webhookKey }) => webhookKey === undefined)) return [];
@@ -165,8 +166,15 @@ export function hintsOf(
     providerHints({
       ...options,
       clock: systemClock,
-      take: (source, hints) =>
-        options.inUnit((em) => expediteChecks(em, source, { hints, nowMs: systemClock.now() })),
+      async take(source, hints) {
+        const noted = await Promise.allSettled(
+          options
+            .units()
+            .map((inUnit) => inUnit((em) => expediteChecks(em, source, { hints, nowMs: systemClock.now() }))),
+        );
+        const failed = noted.find((result) => result.status === 'rejected');
+        if (failed !== undefined) throw failed.reason;
+      },
     }),
   ];
 }

@@ -7,6 +7,7 @@ import { packageRoot } from '../config/package-root.ts';
 import type { MetricValues, ServerMetrics } from '../observability/server-metrics.ts';
 import type { Log } from '../ports/runtime.ts';
 import { type AppOptions, createApp, type Mount } from '../server/app.ts';
+import type { RateLimiter, RateLimitOptions } from '../server/rate-limit.ts';
 import {
   type ConnectionLimits,
   type RunningServer,
@@ -24,7 +25,7 @@ interface ListenOptions
     | 'authenticate'
     | 'transport'
     | 'admission'
-    | 'rateLimit'
+    | 'rateLimiter'
     | 'clock'
     | 'timeOf'
     | 'log'
@@ -78,6 +79,16 @@ export interface Listening extends Pick<RunningServer, 'setCertificate'> {
   close(how?: 'stop' | 'leave'): Promise<void>;
 }
 
+/** Makes the rate limiter of a server. Undefined if requests are not counted; the code is loaded only if they are. */
+export async function rateLimiterFor(
+  options: RateLimitOptions | undefined,
+  metrics: ServerMetrics | undefined,
+): Promise<RateLimiter | undefined> {
+  if (options === undefined) return undefined;
+  const { createRateLimiter } = await import('../server/rate-limit.ts');
+  return createRateLimiter({ ...options, onRefused: metrics?.rateLimited });
+}
+
 /** Opens the port, and the admin port if it is configured. */
 export async function listen(options: ListenOptions): Promise<Listening> {
   const { config, tls, metrics, workers } = options;
@@ -94,7 +105,6 @@ export async function listen(options: ListenOptions): Promise<Listening> {
     publicBaseUrls: () =>
       baseUrl === undefined || !options.isHostSigned ? config.publicUrls : [...config.publicUrls, baseUrl],
     observe: metrics?.request,
-    rateLimit: options.rateLimit && { ...options.rateLimit, onRefused: metrics?.rateLimited },
   });
   const server = await startServer({ ...options, ...config, tls, handler });
   await watchRequests(metrics, server);

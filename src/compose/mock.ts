@@ -15,7 +15,7 @@ import { type Answer, operationOf, type RequestState } from '../server/request-s
 import { requestIdsFrom } from '../server/transport-guards.ts';
 import { type CheckResponse, createResponseCheck } from '../server/validation-issues.ts';
 import { answerFromExamples, type OperationExamples, readExamples } from '../tools/mock.ts';
-import { listen } from './listen.ts';
+import { listen, rateLimiterFor } from './listen.ts';
 import {
   createLocalLog,
   loadLocalCertificate,
@@ -38,6 +38,7 @@ export async function startMock(
   const document = JSON.parse(readFileSync(join(packageRoot(), 'openapi', 'openapi.json'), 'utf8'));
   const examples = readExamples(document);
   const check = createResponseCheck({ mode: 'always', validators: responseValidators, log });
+  const metrics = await metricsFor(config.adminPort);
   const listening = await listen({
     config,
     log,
@@ -47,9 +48,9 @@ export async function startMock(
     tls: certificate,
     adminHost: config.host,
     isHostSigned: true,
-    rateLimit: rateLimitOf(config),
+    rateLimiter: await rateLimiterFor(rateLimitOf(config), metrics),
     authenticate: requireOwnHostFirst(config, requireCredentials),
-    metrics: await metricsFor(config.adminPort),
+    metrics,
     checkReady: async () => undefined,
     handlers: Object.fromEntries(
       Object.values(operations).map(({ id }) => [

@@ -3,6 +3,7 @@ import { droppedLogLines } from '../adapters/log.ts';
 import type { ServeConfig } from '../config/config.ts';
 import { packageVersion } from '../config/package-root.ts';
 import { readBacklog } from '../jobs/read-backlog.ts';
+import type { CellFacts } from '../observability/gauges.ts';
 import type { ServerMetrics } from '../observability/server-metrics.ts';
 import type { Telemetry } from '../observability/telemetry.ts';
 import type { WriteFreeze } from '../ports/audit.ts';
@@ -37,29 +38,44 @@ export function countFailures(metrics: ServerMetrics | undefined): ((error: unkn
 }
 
 interface Watched {
-  readonly services: Pick<Services, 'clock' | 'machine' | 'chains' | 'log'>;
+  readonly services: Pick<Services, 'machine' | 'chains' | 'log'>;
+  readonly admission: Pick<Admission, 'counts'> | undefined;
+  /** The chains that have nodes. */
+  readonly chains: readonly { readonly caip2: string }[];
+  /** The open cells. */
+  readonly cells: () => readonly WatchedCell[];
+  /** By name, 1 for a cell that cannot serve its apps. Undefined for a server without cells. */
+  readonly unavailable?: (() => Promise<Readonly<Record<string, number>>>) | undefined;
+}
+
+/** The database of a server, or one of several. */
+interface WatchedCell {
+  readonly name: string;
+  readonly services: Pick<Services, 'clock' | 'log'>;
   readonly database: Pick<Database, 'connections'>;
   readonly openUnit: OpenUnit;
-  readonly admission: Admission | undefined;
   /** Set for a server whose database may be restored. */
   readonly freeze?: Pick<WriteFreeze, 'reason'> | undefined;
-  /** The chains that have real nodes. */
-  readonly chains: readonly { readonly caip2: string }[];
 }
 
 /** Adds the gauges that are read at each scrape: about the process, the database and the chains. */
 export async function watchServer(metrics: ServerMetrics | undefined, watched: Watched): Promise<void> {
   if (metrics === undefined) return;
   const gauges = await import('../observability/gauges.ts');
-  const { admission, database, freeze } = watched;
+  const { admission, cells, unavailable } = watched;
   const readUtilization = utilizationReader();
   const { registry } = metrics;
   gauges.addUtilization(registry, readUtilization);
   gauges.addDroppedLines(registry, droppedLogLines);
   if (admission !== undefined) gauges.addAdmission(registry, admission.counts);
-  if (database.connections !== undefined) gauges.addConnections(registry, database.connections);
-  if (freeze !== undefined) gauges.addHold(registry, () => freeze.reason() !== undefined);
-  gauges.addBacklog(registry, backlogReader(gauges, watched));
+  const known = new WeakMap<WatchedCell, CellFacts>();
+  const factsOf = (cell: WatchedCell): CellFacts => {
+    const facts = known.get(cell) ?? cellFacts(gauges, cell);
+    known.set(cell, facts);
+    return facts;
+  };
+  gauges.addCells(registry, () => cells().map(factsOf), unavailable !== undefined);
+  if (unavailable !== undefined) gauges.addUnavailableCells(registry, unavailable);
   gauges.addHeads(registry, headReaders(gauges, watched));
 }
 
@@ -85,12 +101,20 @@ export async function watchRequests(
 
 type Gauges = typeof import('../observability/gauges.ts');
 
-function backlogReader({ sampled }: Gauges, { services, openUnit }: Watched) {
-  return sampled({
-    ...{ everyMs: READ_EVERY_MS, waitMs: WAIT_MS },
-    read: async () => readBacklog((await openUnit(false)).em, services.clock.now()),
-    onFailure: (err) => services.log.warn({ err }, 'metrics: failed to read the backlog'),
-  });
+function cellFacts(
+  { sampled }: Gauges,
+  { name, services, database, openUnit, freeze }: WatchedCell,
+): CellFacts {
+  return {
+    cell: name,
+    connections: database.connections,
+    isHeld: freeze && (() => freeze.reason() !== undefined),
+    readBacklog: sampled({
+      ...{ everyMs: READ_EVERY_MS, waitMs: WAIT_MS },
+      read: async () => readBacklog((await openUnit(false)).em, services.clock.now()),
+      onFailure: (err) => services.log.warn({ err, cell: name }, 'metrics: failed to read the backlog'),
+    }),
+  };
 }
 
 /** Returns one reader per chain, so that a node that does not respond hides only its own chain. */

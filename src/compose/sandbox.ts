@@ -48,7 +48,7 @@ import { controlPlane } from './control-plane.ts';
 import type { WorldChange } from './declared-world.ts';
 import { readFundedWallets } from './funds.ts';
 import { releaseOwnClaims, startBesideRequests } from './jobs.ts';
-import { listen } from './listen.ts';
+import { listen, rateLimiterFor } from './listen.ts';
 import {
   createLocalLog,
   loadLocalCertificate,
@@ -181,12 +181,12 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
     ...{ delay, audit, restores },
     observe: metrics?.job,
   });
-  const validators = responseValidators;
-  const check = createResponseCheck({ mode: 'always', validators, log });
+  const check = createResponseCheck({ mode: 'always', validators: responseValidators, log });
   const idempotency = idempotencyKeys();
   const singleUse = singleUseSignatures(services.safeguards);
   const admission = admissionFor(config.admission, log);
-  await watchServer(metrics, { services, database, openUnit, admission, chains: config.rpc });
+  const cells = [{ name: 'sandbox', services, database, openUnit }];
+  await watchServer(metrics, { services, admission, chains: config.rpc, cells: () => cells });
   const requests = config.record ? createRequestLog(() => generateEventLogId(systemEntropy)) : undefined;
   const own = ownApi({ ...memory, prefix: config.prefix, ca: certificate.ca, entropy: systemEntropy });
   const stopping = new AbortController();
@@ -314,7 +314,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
       admission,
       isHostSigned: true,
       timeOf: outside.ticks ? tickingFor(clock) : undefined,
-      rateLimit: rateLimitOf(config),
+      rateLimiter: await rateLimiterFor(rateLimitOf(config), metrics),
       tls: certificate,
       record: requests && ((answered) => own.isRecorded(answered) && requests.record(answered)),
       refusals: {
@@ -324,9 +324,11 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
       metrics,
       adminHost: config.host,
       adminMounts: adminOperations({
-        ...{ ...http, adminHost: config.host },
-        analysis: policyAnalysis({ services, database }),
-        context: operatorContext({ database, openUnit, services }),
+        ...{ ...http, adminHost: config.host, hasCells: false },
+        parts: () => ({
+          analysis: policyAnalysis({ services, database }),
+          context: operatorContext({ database, openUnit, services }),
+        }),
       }),
       checkReady: async () => {
         file.requireSetUp();

@@ -1,5 +1,4 @@
 import { connectChains } from '../adapters/chain-rpc/connect.ts';
-import { checkpointFile } from '../adapters/checkpoint-file.ts';
 import { createHttpJwks } from '../adapters/jwks-http.ts';
 import { logOf } from '../adapters/log.ts';
 import { noCardIssuers, noCustodians, noPrices } from '../adapters/outside-services.ts';
@@ -8,50 +7,29 @@ import { makeIds, systemClock, systemEntropy } from '../adapters/runtime.ts';
 import { routersOnChain } from '../adapters/swap-routers.ts';
 import { createWebhookSender, nameServerLookup, publicHttpsOnly } from '../adapters/webhook-http.ts';
 import { adminOperations } from '../admin/admin-operations.ts';
-import { requireMigrated, waitUntilWritable } from '../admin/administration.ts';
-import { requireMasterKey } from '../admin/open-key-store.ts';
 import { operatorContext } from '../admin/operator-context.ts';
 import { policyAnalysis } from '../admin/policy-analysis.ts';
+import { ONLY_CELL } from '../config/cells.ts';
 import type { ServeConfig } from '../config/config.ts';
-import { createAppDirectory } from '../domain/access/apps/app.ts';
-import { sealStoredTestCodes } from '../domain/access/apps/test-account-codes.ts';
-import { makeVoucherKeys } from '../domain/access/key-quorums/voucher-keys.ts';
-import { createAuditTrail } from '../domain/base/audit/audit-log.ts';
-import { idempotencyKeys } from '../domain/base/idempotency/idempotency-keys.ts';
-import { singleUseSignatures } from '../domain/base/replay-protection/single-use-signatures.ts';
 import { strictSafeguards } from '../domain/base/safeguards/safeguards.ts';
-import { entities } from '../domain/tables.ts';
-import { createUserTokens } from '../domain/wallets/tokens/access-tokens.ts';
-import { createUseLog } from '../domain/wallets/wallet-uses/use-log.ts';
 import { assertBackendsAgree, nativeBackend } from '../engine/crypto/secp256k1.ts';
-import { registry } from '../generated/registry.ts';
+import { isUnavailable } from '../errors.ts';
 import { responseValidators } from '../generated/response-validators.js';
-import { heartbeat } from '../jobs/heartbeat.ts';
-import { type RestoreWatch, watchRestores } from '../jobs/watch-restores.ts';
 import type { SignerKeyStore } from '../keys/signer-client.ts';
 import { measuredKeyStore, measuredWebhooks } from '../observability/measured.ts';
 import type { KeyStore } from '../ports/key-store.ts';
 import type { Services } from '../ports/operation-context.ts';
 import type { Log } from '../ports/runtime.ts';
-import { admissionFor } from '../server/admission.ts';
-import { recordDenials } from '../server/audit.ts';
-import { createAuthenticate } from '../server/authenticate.ts';
-import { createFailureLimit, type RateLimitOptions, rateLimitOfApp } from '../server/rate-limit.ts';
-import { bindHandlers } from '../server/run-operation.ts';
+import { type Admission, admissionFor, sumOfCounts } from '../server/admission.ts';
+import { createFailureLimit } from '../server/rate-limit.ts';
 import { requestIdsFrom } from '../server/transport-guards.ts';
-import { inUnitOf, unitsOf } from '../server/unit-of-work.ts';
+import { inUnitOf } from '../server/unit-of-work.ts';
 import { createResponseCheck } from '../server/validation-issues.ts';
-import { isSessionLost } from '../storage/database-errors.ts';
-import { openDatabase } from '../storage/open-database.ts';
-import { isPooledByTransaction, postgresPool } from '../storage/postgres-dialect.ts';
-import { identifyDatabase } from '../storage/schema/identify-database.ts';
+import type { OpenCell, SharedParts } from './cells/open-cell.ts';
+import { type Cells, connectCells, openCells } from './cells/open-cells.ts';
 import { fiatProvidersOf, hintsOf, tokensNamedOn } from './chains.ts';
-import { type BesideRequests, jobUnits, startBesideRequests } from './jobs.ts';
 import { followCertificate, type Listening, listen, type WorkerMetrics } from './listen.ts';
-import { countFailures, metricsFor, telemetryFor, watchServer } from './monitoring.ts';
-import { openReplica } from './replica.ts';
-
-const MASTER_KEY_ADVICE = 'start with the master key that they were made with';
+import { metricsFor, telemetryFor, watchServer } from './monitoring.ts';
 
 /** Inputs of a production server in addition to its settings. */
 export interface ProductionParts {
@@ -87,37 +65,9 @@ export async function startProduction(
   const telemetry = await telemetryFor(config.telemetry, metrics, { entropy, log });
   const ids = makeIds(entropy);
   const jwks = createHttpJwks(clock);
-  let restores: RestoreWatch | undefined;
-  const onConnectionError = (err: Error): void => {
-    log.warn({ err }, 'lost a connection to the database');
-    restores?.doubt();
-  };
-  const count = countFailures(metrics);
-  const databaseOf = (poolSize: number) =>
-    openDatabase(entities, {
-      kind: 'postgres',
-      url: config.databaseUrl,
-      poolSize,
-      onConnectionError,
-      onFailure(error) {
-        count?.(error);
-        if (isSessionLost(error)) restores?.doubt();
-      },
-    });
-  const database = await databaseOf(config.databasePoolSize);
-  // The jobs have separate connections, so that jobs that hang do not take connections from requests.
-  const jobsDatabase = await databaseOf(jobsPoolSize(config.databasePoolSize));
-  // Rate limits are settled on a separate connection. Nothing waits for it.
-  const counters = postgresPool(
-    { connectionString: config.databaseUrl, max: 1 },
-    onConnectionError,
-    settlementTimeouts,
-  );
-  const replica = await openReplica(config, database, log);
-  const units = unitsOf(database, metrics?.transaction);
-  const unitsOfJobs = unitsOf(jobsDatabase, metrics?.transaction);
+  const connections = await connectCells(config.cells, { log, metrics });
   const signer = await openingSigner.catch(async (error: unknown) => {
-    await Promise.all([database.close(), jobsDatabase.close(), replica?.close(), counters.end()]);
+    await connections.close();
     throw error;
   });
   const keyStore = measuredKeyStore(signer.keyStore, metrics?.keyStore);
@@ -126,7 +76,7 @@ export async function startProduction(
     observe: metrics?.node,
     observeDisagreement: metrics?.disagreement,
   });
-  const services: Services = {
+  const services: Omit<Services, 'uses'> = {
     processId: ids.uuid(),
     clock,
     machine: systemClock,
@@ -154,40 +104,13 @@ export async function startProduction(
     prefix: config.prefix,
     diagnostics: false,
     safeguards: strictSafeguards,
-    uses: createUseLog({ inUnit: inUnitOf(units), log }),
   };
-  const audit = createAuditTrail({
-    ...{ keyStore, entropy, inUnit: inUnitOf(units) },
-    reader: () => database.orm.em.fork(),
-  });
-  // Heartbeats have a separate connection, so that a busy process does not appear to be dead.
-  const pulse = await openDatabase(entities, {
-    kind: 'postgres',
-    url: config.databaseUrl,
-    poolSize: 1,
-    onConnectionError,
-  });
-  const beats = jobUnits(unitsOf(pulse), services, { job: 'stay-alive', audit });
-  const alive = heartbeat({ services, inUnit: inUnitOf(beats) });
-  restores = watchRestores({
-    identify: identifyDatabase,
-    services,
-    inUnit: inUnitOf(unitsOf(pulse)),
-    afterPromotion: config.afterPromotion,
-    keeper: config.checkpointFile === undefined ? undefined : checkpointFile(config.checkpointFile),
-  });
-  let beside: BesideRequests | undefined;
+  const hasCells = config.cells.directoryUrl !== undefined;
+  let cells: Cells | undefined;
   const finish = async (): Promise<void> => {
-    await beside?.jobs.stop();
-    await services.uses
-      .flush()
-      .catch((err: unknown) => log.error({ err }, 'failed to record uses of wallets'));
+    await cells?.close();
     await telemetry?.close();
-    await replica?.close();
-    await Promise.all([
-      services.webhooks.close(),
-      ...[database.close(), jobsDatabase.close(), pulse.close(), counters.end()],
-    ]);
+    await Promise.all([services.webhooks.close(), connections.close()]);
     await signer.close();
   };
   const closeAll = async (): Promise<void> => {
@@ -195,87 +118,77 @@ export async function startProduction(
     log.error({}, 'shutdown timed out; the next start resumes the work in progress');
   };
   try {
-    await requireMigrated(database);
-    await waitUntilWritable(database, log);
-    await requireMasterKey(database, keyStore, MASTER_KEY_ADVICE);
-    await restores.open();
-    await audit.open();
-    // INVARIANT: background work starts only after it is known whether the database was restored.
-    beside = startBesideRequests(services, units, {
-      ...{ alive, audit, restores, jobUnits: unitsOfJobs },
-      observe: metrics?.job,
+    const admission = admissionFor(config.admission, log);
+    const ofCells: Admission[] = [];
+    // Each cell has queues of its own, because requests wait for its connections.
+    const admissionOf = (name: string): Admission | undefined => {
+      if (!hasCells) return admission;
+      const made = admissionFor(config.cells.admission.get(name), log);
+      if (made !== undefined) ofCells.push(made);
+      return made;
+    };
+    const shared: SharedParts = {
+      ...{ config, services, metrics },
+      check: createResponseCheck({ mode: config.responseCheck, validators: responseValidators, log }),
+      failures:
+        config.rateLimit === undefined
+          ? undefined
+          : createFailureLimit({ ...failuresPerWorker(config.workers), onRefused: metrics?.rateLimited }),
+    };
+    const opened = await openCells(connections, {
+      ...{ shared, admissionOf },
+      mostPerCell: mostPerCell(config),
+      onLateStart: async (cell) => void (await cell.prepareLogins(keyStore)),
     });
-    const { openUnit } = beside;
-    await sealStoredTestCodes(keyStore, inUnitOf(units));
+    cells = opened;
     const prepareLogins = async (of: KeyStore): Promise<void> => {
-      const unknown = await inUnitOf(units)((em) => makeVoucherKeys({ em, ids, keyStore: of }));
+      const unknown = await unknownToAll(opened.opened(), of);
       if (unknown.length > 0) log.warn({ app_ids: unknown }, 'CUSTOS_USER_LOGINS_FILE names unknown apps');
     };
     await prepareLogins(keyStore);
     signer.checkKeysBy(async (of) => {
-      await requireMasterKey(database, of, MASTER_KEY_ADVICE);
+      await inEveryCell(opened.opened(), (cell) => cell.requireMasterKey(of));
       await prepareLogins(of);
     });
-    const apps = createAppDirectory(database.orm, clock);
-    const check = createResponseCheck({ mode: config.responseCheck, validators: responseValidators, log });
-    const admission = admissionFor(config.admission, log);
     await watchServer(metrics, {
-      ...{ services, database, openUnit, admission, freeze: restores.freeze },
-      chains: config.rpc,
-    });
-    const idempotency = idempotencyKeys();
-    const singleUse = singleUseSignatures(services.safeguards);
-    const handlers = bindHandlers(registry, {
-      services,
-      openUnit,
-      idempotency,
-      singleUse,
-      check,
-      admission,
-      audit,
-      freeze: restores.freeze,
-      replica: replica?.readsBeside(openUnit),
+      ...{ services, chains: config.rpc, cells: opened.opened },
+      admission: admission && { counts: () => sumOfCounts([admission, ...ofCells]) },
+      unavailable: hasCells ? opened.unavailable : undefined,
     });
     const newRequestId = requestIdsFrom(entropy);
     const transport = { plainHttp: false, trustedProxies: config.trustedProxies, strictTransport: true };
     const listening = await listen({
       transport,
       mounts: hintsOf(config.bridge, {
-        ...{ transport, log, newRequestId, inUnit: inUnitOf(openUnit) },
-        fiatProviders: services.fiatProviders,
+        ...{ transport, log, newRequestId, fiatProviders: services.fiatProviders },
+        units: () => opened.opened().map(({ openUnit }) => inUnitOf(openUnit)),
       }),
       clock,
       log,
       newRequestId,
       config,
-      handlers,
-      recordDenial: recordDenials({ audit, openUnit, machine: systemClock }),
-      authenticate: createAuthenticate({
-        apps,
-        userTokens: createUserTokens(database.orm, services),
-        clock,
-        failures:
-          config.rateLimit === undefined
-            ? undefined
-            : createFailureLimit({ ...failuresPerWorker(config.workers), onRefused: metrics?.rateLimited }),
-      }),
+      ...opened.routes,
       admission,
       isHostSigned: false,
       connections: config.connections,
-      rateLimit: rateLimitOf(config, counters, log),
       tls: config.tls,
       metrics,
       loggedShare: config.loggedShare,
       tracer: telemetry?.tracer,
       adminHost: config.adminHost,
       adminMounts: adminOperations({
-        ...{ adminHost: config.adminHost, clock, log, newRequestId },
-        analysis: policyAnalysis({ services, database }),
-        context: operatorContext({ database, openUnit, services }),
+        ...{ adminHost: config.adminHost, clock, log, newRequestId, hasCells },
+        parts(cell) {
+          const { services: ofCell, database, openUnit } = opened.named(hasCells ? cell : ONLY_CELL);
+          return {
+            analysis: policyAnalysis({ services: ofCell, database }),
+            context: operatorContext({ database, openUnit, services: ofCell }),
+          };
+        },
       }),
       async checkReady() {
         await signer.check();
-        await database.readiness?.check();
+        await opened.checkReady();
       },
       drainMs: config.drainMs,
       workers,
@@ -324,20 +237,6 @@ function isDoneWithin(limitMs: number, work: Promise<void>): Promise<boolean> {
  */
 const failuresOfAddress = { points: 100, durationSeconds: 10 };
 
-/** CHOICE: jobs have half as many connections as requests. */
-function jobsPoolSize(ofRequests: number): number {
-  return Math.max(2, Math.ceil(ofRequests / 2));
-}
-
-/** A settlement that takes longer is useless, because the next one begins. */
-const settlementTimeouts = {
-  connectMs: 1_000,
-  statementMs: 1_000,
-  lockMs: 1_000,
-  idleInTransactionMs: 5_000,
-  silenceMs: 2_000,
-};
-
 /**
  * The limit for each worker. Failures are counted in memory, and the connections of an address reach all workers in
  * turn.
@@ -346,23 +245,27 @@ function failuresPerWorker(workers: number): typeof failuresOfAddress {
   return { ...failuresOfAddress, points: Math.ceil(failuresOfAddress.points / workers) };
 }
 
-type CountingPool = NonNullable<RateLimitOptions['postgres']>['pool'];
-
-function rateLimitOf(
-  { rateLimit, usersPerMinute, databaseUrl }: ServeConfig,
-  pool: CountingPool,
-  log: Log,
-): RateLimitOptions | undefined {
-  if (rateLimit === undefined) return undefined;
-  return {
-    ...rateLimitOfApp(rateLimit, usersPerMinute),
-    postgres: { pool: isPooledByTransaction(databaseUrl) ? unnamed(pool) : pool, log },
-  };
+/** CHOICE: one cell may have half of the requests in progress, so that a cell that hangs leaves room for the others. */
+function mostPerCell({ admission, cells }: ServeConfig): number {
+  const isLimited = admission !== undefined && cells.directoryUrl !== undefined;
+  return isLimited ? Math.ceil(admission.requests / 2) : Number.POSITIVE_INFINITY;
 }
 
-/** Returns a pool whose statements have no names. */
-function unnamed(pool: CountingPool): CountingPool {
-  const query: CountingPool['query'] = ({ text, values }) =>
-    pool.query({ text, ...(values === undefined ? {} : { values }) });
-  return Object.assign(Object.create(pool), { query });
+/** Runs work in every cell. With several cells, those that are unavailable are left out. */
+async function inEveryCell<T>(
+  cells: readonly OpenCell[],
+  work: (cell: OpenCell) => Promise<T>,
+): Promise<T[]> {
+  const results = await Promise.allSettled(cells.map(work));
+  return results.flatMap((result) => {
+    if (result.status === 'fulfilled') return [result.value];
+    if (cells.length === 1 || !isUnavailable(result.reason)) throw result.reason;
+    return [];
+  });
+}
+
+/** Makes the voucher keys of apps with logins. Returns the apps that no cell has. */
+async function unknownToAll(cells: readonly OpenCell[], keyStore: KeyStore): Promise<readonly string[]> {
+  const unknown = await inEveryCell(cells, (cell) => cell.prepareLogins(keyStore));
+  return unknown[0]?.filter((appId) => unknown.every((ids) => ids.includes(appId))) ?? [];
 }

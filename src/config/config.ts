@@ -1,5 +1,7 @@
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { type AdmissionSettings, admission, sandboxAdmission } from './admission.ts';
+import { type CellsSettings, ONLY_CELL, readCellsFile } from './cells.ts';
 import * as chains from './chains.ts';
 import * as check from './checks.ts';
 import type { ConfigFile } from './config-file.ts';
@@ -15,50 +17,6 @@ import {
 } from './settings.ts';
 import * as signer from './signer.ts';
 import { telemetrySettings } from './telemetry.ts';
-
-/** The limits of the work that a server accepts at once. */
-interface AdmissionSettings {
-  /** The maximum number of requests in progress. */
-  requests: number;
-  /** The maximum number of requests of each class in a unit of work. */
-  concurrent: { reads: number; writes: number; signing: number };
-  /** How long a request may wait during a persistent overload, in ms. */
-  delayMs: number;
-}
-
-// The number of connections that writes and signing together leave for reads.
-const SPARED_CONNECTIONS = 2;
-
-/**
- * CHOICE: writes and signing together have as many places as there are connections, less two, and each has half of
- * them. When all changes hang, for example on a synchronous standby that is unavailable, reads therefore still have
- * two connections.
- *
- * @returns undefined when CUSTOS_MAX_DELAY_MS is 0, which admits everything.
- */
-function admission(
-  { value }: Reader<Settings, 'serve'>,
-  databasePoolSize: number,
-): AdmissionSettings | undefined {
-  const changing = databasePoolSize - SPARED_CONNECTIONS;
-  const settings = {
-    requests: value('maxRequests'),
-    concurrent: {
-      reads: value('concurrentReads') ?? 2 * databasePoolSize,
-      writes: value('concurrentWrites') ?? Math.max(1, Math.ceil(changing / 2)),
-      signing: value('concurrentSigning') ?? Math.max(1, Math.floor(changing / 2)),
-    },
-    delayMs: value('maxDelayMs'),
-  };
-  return settings.delayMs === 0 ? undefined : settings;
-}
-
-/** CHOICE: a sandbox has one thread and one writer. It can respond to this many requests without a noticeable delay. */
-const sandboxAdmission: Readonly<AdmissionSettings> = {
-  requests: 2_000,
-  concurrent: { reads: 64, writes: 64, signing: 64 },
-  delayMs: 20,
-};
 
 /** The settings are invalid or incomplete. The message lists every fault on its own line. */
 export class ConfigError extends Error {
@@ -226,10 +184,7 @@ export function readServeConfig(
   const endpoints = value('rpc');
   const config = {
     ...listenSettings(reader),
-    databaseUrl: databaseUrlOf(reader),
-    databasePoolSize,
-    /** The URL of a streaming replica of the database, from which lists are read. */
-    replicaUrl: value('databaseReplicaUrl'),
+    cells: serveCells(reader, env),
     /** Undefined admits everything. */
     admission: admission(reader, databasePoolSize),
     adminHost: value('adminHost'),
@@ -261,11 +216,6 @@ export function readServeConfig(
     ...contractSettings(reader, endpoints),
     /** On a promoted replica, a starting server either refuses changes, or trusts that none were lost. */
     afterPromotion: value('afterPromotion'),
-    /**
-     * The absolute path of the checkpoint file. Undefined keeps the last signed checkpoint of the audit log only in
-     * memory.
-     */
-    checkpointFile: value('checkpointFile'),
     /** The number of processes that share the port. */
     workers: value('workers'),
     /** The configured environments of the fiat provider `bridge`. */
@@ -281,6 +231,48 @@ export function readServeConfig(
   }
   throwIfAny(faults, 'the server cannot start with these settings:');
   return Object.freeze(config);
+}
+
+/** The databases of a server, with the limits of the work that each of them accepts at once. */
+function serveCells(reader: Reader<Settings, 'serve'>, env: Environment) {
+  const { value } = reader;
+  const poolSize = value('databasePool');
+  const cells = cellsOf(reader, env, poolSize) ?? {
+    directoryUrl: undefined,
+    cells: [
+      {
+        ...{ name: ONLY_CELL, databaseUrl: databaseUrlOf(reader), poolSize, acceptsApps: true },
+        ...{ replicaUrl: value('databaseReplicaUrl'), checkpointFile: value('checkpointFile') },
+      },
+    ],
+  };
+  const limits = cells.cells.map((cell) => [cell.name, admission(reader, cell.poolSize)] as const);
+  return { ...(cells as CellsSettings), admission: new Map(limits) };
+}
+
+/** Settings of the only database, which are in the cells file if there is one. */
+const ofOneDatabase = ['databaseUrl', 'databaseReplicaUrl', 'checkpointFile'] as const;
+
+/** Reads the cells file. Undefined without one. */
+function cellsOf<C extends 'serve' | 'migrate' | 'keys'>(
+  { faults, name, value }: Reader<Settings, C>,
+  env: Environment,
+  poolSize: number,
+): CellsSettings | undefined {
+  const path = value('cellsFile') as string | undefined;
+  if (path === undefined) return undefined;
+  for (const key of ofOneDatabase) {
+    const variable = settings[key].variable;
+    if (env[variable] !== undefined)
+      faults.push(`${variable}: expected none, because ${name('cellsFile')} is set`);
+  }
+  // After a fault, the settings are not used.
+  const unusable = { name: '', databaseUrl: '', poolSize, acceptsApps: true };
+  return (
+    readCellsFile(faults, { variable: name('cellsFile'), path, poolSize }) ?? {
+      ...{ directoryUrl: '', cells: [unusable] },
+    }
+  );
 }
 
 /** Any other name that starts with CUSTOS_ is refused as a typo. */
@@ -311,23 +303,69 @@ export const ownSignerSettings = (env: Environment = process.env) => signer.ownS
  *
  * @throws ConfigError
  */
-export function readKeysConfig(env: Environment = process.env): {
-  databaseUrl: string;
-  keyStore: signer.KeyStoreSettings;
-} {
+export function readKeysConfig(env: Environment = process.env): { keyStore: signer.KeyStoreSettings } {
   const reader = readerOf(settings, 'keys', { env });
-  const config = { databaseUrl: databaseUrlOf(reader), keyStore: signer.keyStoreSettings(reader, env) };
-  throwIfAny(reader.faults, 'the keys cannot be rotated with these settings:');
+  const config = { keyStore: signer.keyStoreSettings(reader, env) };
+  throwIfAny(reader.faults, 'the keys cannot be used with these settings:');
   return config;
 }
 
-/** Reads the database of `custos migrate` and `custos apps`: a sandbox's folder if given, otherwise DATABASE_URL. */
-export function readDatabaseConfig(flags: { data?: string }, env: Environment = process.env): DatabaseConfig {
-  if (flags.data !== undefined) return { kind: 'folder', folder: resolve(flags.data) };
+/**
+ * Reads the databases of a deployment: those of the cells file, otherwise the one in DATABASE_URL.
+ *
+ * @throws ConfigError
+ */
+export function readCells(env: Environment = process.env): CellsSettings {
   const reader = readerOf(settings, 'migrate', { env });
-  const url = databaseUrlOf(reader);
+  const cells = cellsOf(reader, env, 1) ?? {
+    directoryUrl: undefined,
+    cells: [{ name: ONLY_CELL, databaseUrl: databaseUrlOf(reader), poolSize: 1, acceptsApps: true }],
+  };
   throwIfAny(reader.faults, 'no database is configured:');
-  return { kind: 'postgres', url };
+  return cells as CellsSettings;
+}
+
+/** @throws ConfigError when CUSTOS_CELLS_FILE is missing. */
+export function readCellsPath(env: Environment = process.env): string {
+  const { faults, name, value } = readerOf(settings, 'migrate', { env });
+  const path = value('cellsFile');
+  if (path === undefined) faults.push(`${name('cellsFile')} is missing: the path of the cells file`);
+  throwIfAny(faults, 'no cells are configured:');
+  return path!;
+}
+
+/** The options that choose the database of a command. */
+export interface DatabaseFlags {
+  /** The data folder of a sandbox. */
+  readonly data?: string;
+  readonly cell?: string;
+}
+
+/**
+ * Reads the database of a command: a sandbox's folder if given, otherwise that of a cell, otherwise DATABASE_URL.
+ *
+ * @throws ConfigError, also when the cells file names several cells and none is chosen.
+ */
+export function readDatabaseConfig(flags: DatabaseFlags, env: Environment = process.env): DatabaseConfig {
+  const [chosen, ...others] = readDatabases(flags, env);
+  if (chosen !== undefined && others.length === 0) return chosen.config;
+  const names = readCells(env).cells.map(({ name }) => `\`${name}\``);
+  throw new ConfigError('invalid option:', [`--cell: expected one of ${names.join(', ')}`]);
+}
+
+/**
+ * Reads the databases on which a command acts: the chosen one, otherwise all cells.
+ *
+ * @throws ConfigError
+ */
+export function readDatabases(
+  { data, cell }: DatabaseFlags,
+  env: Environment = process.env,
+): readonly { readonly cell: string; readonly config: DatabaseConfig }[] {
+  if (data !== undefined) return [{ cell: ONLY_CELL, config: { kind: 'folder', folder: resolve(data) } }];
+  return readCells(env)
+    .cells.filter(({ name }) => cell === undefined || name === cell)
+    .map(({ name, databaseUrl: url }) => ({ cell: name, config: { kind: 'postgres', url } }));
 }
 
 /**
@@ -364,5 +402,6 @@ function databaseUrlOf<C extends Command>({ faults, name, value }: Reader<Settin
 }
 
 function throwIfAny(faults: readonly string[], summary: string): void {
-  if (faults.length > 0) throw new ConfigError(summary, faults);
+  // A setting that several cells use is read more than once.
+  if (faults.length > 0) throw new ConfigError(summary, [...new Set(faults)]);
 }

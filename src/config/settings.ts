@@ -95,8 +95,12 @@ const network = {
 
 const database = {
   databaseUrl: {
-    ...{ variable: 'DATABASE_URL', of: databases, required: 'required', secret: true },
+    ...{ variable: 'DATABASE_URL', of: databases, required: 'required, or CUSTOS_CELLS_FILE', secret: true },
     help: 'the PostgreSQL database, e.g. postgresql://user:password@host:5432/custos',
+  },
+  cellsFile: {
+    ...{ variable: 'CUSTOS_CELLS_FILE', of: databases, absent: 'one database', read: check.absolutePath },
+    help: 'a JSON file that names several databases and the directory of the apps in them; see docs/cells.md',
   },
   databasePool: {
     ...{ variable: 'CUSTOS_DATABASE_POOL', of: serve, default: '10', read: check.whole(1, 1000) },

@@ -20,16 +20,36 @@ interface ReadMetric {
   read(): Reading | undefined | Promise<Reading | undefined>;
 }
 
-function addGauge(registry: Registry, { name, help, label, isShared, read }: ReadMetric): void {
+function addGauge(registry: Registry, { read, ...metric }: ReadMetric): void {
+  addGaugeOfCells(registry, { ...metric, isLabelled: false, sources: () => [{ cell: '', read }] });
+}
+
+interface MetricOfCells extends Omit<ReadMetric, 'read'> {
+  /** Whether the metric has the label `cell`. If not, there is one source. */
+  readonly isLabelled: boolean;
+  sources(): readonly { readonly cell: string; readonly read: ReadMetric['read'] }[];
+}
+
+function addGaugeOfCells(
+  registry: Registry,
+  { name, help, label, isShared, isLabelled, sources }: MetricOfCells,
+): void {
   const gauge = new Gauge({
     ...{ name, help, registers: [registry], aggregator: isShared === true ? 'max' : 'sum' },
-    labelNames: label === undefined ? [] : [label],
+    labelNames: [...(isLabelled ? ['cell'] : []), ...(label === undefined ? [] : [label])],
     async collect() {
-      const reading = await read();
+      const readings = await Promise.all(
+        sources().map(async ({ cell, read }) => ({ of: isLabelled ? { cell } : {}, reading: await read() })),
+      );
       gauge.reset();
-      if (typeof reading === 'number') gauge.set(reading);
-      else if (label === undefined) gauge.remove();
-      else for (const [name, value] of Object.entries(reading ?? {})) gauge.set({ [label]: name }, value);
+      if (readings.length === 0 && !isLabelled && label === undefined) gauge.remove();
+      for (const { of, reading } of readings) {
+        if (typeof reading === 'number') gauge.set(of, reading);
+        else if (label === undefined && isLabelled) gauge.remove(of);
+        else if (label === undefined) gauge.remove();
+        else
+          for (const [key, value] of Object.entries(reading ?? {})) gauge.set({ ...of, [label]: key }, value);
+      }
     },
   });
 }
@@ -55,16 +75,6 @@ export function addUtilization(registry: Registry, read: () => number): void {
     help: 'Busy share of the time since the last scrape.',
     isShared: true,
     read,
-  });
-}
-
-/** @param isHeld whether changes are refused, because the database was restored or may be another one. */
-export function addHold(registry: Registry, isHeld: () => boolean): void {
-  addGauge(registry, {
-    name: 'custos_changes_held',
-    help: '1 while the changes of a restored database are held.',
-    isShared: true,
-    read: () => Number(isHeld()),
   });
 }
 
@@ -101,44 +111,104 @@ interface ConnectionCounts {
   readonly waiting: number;
 }
 
-export function addConnections(registry: Registry, counts: () => ConnectionCounts): void {
-  addGauge(registry, {
-    name: 'custos_database_connections_max',
-    help: 'The most connections of the pool.',
-    read: () => counts().most,
-  });
-  addGauge(registry, {
-    name: 'custos_database_connections',
-    help: 'Connections of the pool, by state.',
-    label: 'state',
-    read() {
-      const { busy, idle, hung } = counts();
-      return { busy, idle, hung };
-    },
-  });
-  addGauge(registry, {
-    name: 'custos_database_waiting',
-    help: 'Callers that wait for a connection.',
-    read: () => counts().waiting,
-  });
+/** The facts about the database of one cell. */
+export interface CellFacts {
+  readonly cell: string;
+  /** Undefined for a database without a pool. */
+  readonly connections?: (() => ConnectionCounts) | undefined;
+  /** Whether changes are refused, because the database was restored or may be another one. */
+  readonly isHeld?: (() => boolean) | undefined;
+  readonly readBacklog: () => Promise<
+    { readonly lagSeconds: ByKind; readonly deliveries: number } | undefined
+  >;
 }
 
-export function addBacklog(
-  registry: Registry,
-  read: () => Promise<{ readonly lagSeconds: ByKind; readonly deliveries: number } | undefined>,
-): void {
-  addGauge(registry, {
+/**
+ * Adds the metrics of databases.
+ *
+ * @param cells the open cells.
+ * @param isLabelled whether the metrics have the label `cell`.
+ */
+export function addCells(registry: Registry, cells: () => readonly CellFacts[], isLabelled: boolean): void {
+  const add = (
+    {
+      read,
+      ...metric
+    }: Omit<ReadMetric, 'read'> & { read(facts: CellFacts): ReturnType<ReadMetric['read']> },
+    isOf: (facts: CellFacts) => boolean = () => true,
+  ): void =>
+    addGaugeOfCells(registry, {
+      ...metric,
+      isLabelled,
+      sources: () =>
+        cells()
+          .filter(isOf)
+          .map((facts) => ({ cell: facts.cell, read: () => read(facts) })),
+    });
+  const hasPool = ({ connections }: CellFacts): boolean => connections !== undefined;
+  add(
+    {
+      name: 'custos_database_connections_max',
+      help: 'The most connections of the pool.',
+      read: ({ connections }) => connections?.().most,
+    },
+    hasPool,
+  );
+  add(
+    {
+      name: 'custos_database_connections',
+      help: 'Connections of the pool, by state.',
+      label: 'state',
+      read({ connections }) {
+        const { busy, idle, hung } = connections!();
+        return { busy, idle, hung };
+      },
+    },
+    hasPool,
+  );
+  add(
+    {
+      name: 'custos_database_waiting',
+      help: 'Callers that wait for a connection.',
+      read: ({ connections }) => connections?.().waiting,
+    },
+    hasPool,
+  );
+  add(
+    {
+      name: 'custos_changes_held',
+      help: '1 while the changes of a restored database are held.',
+      isShared: true,
+      read: ({ isHeld }) => Number(isHeld?.()),
+    },
+    ({ isHeld }) => isHeld !== undefined,
+  );
+  add({
     name: 'custos_job_lag_seconds',
     help: 'For how long the oldest work has been due.',
     label: 'work',
     isShared: true,
-    read: async () => (await read())?.lagSeconds,
+    read: async ({ readBacklog }) => (await readBacklog())?.lagSeconds,
   });
-  addGauge(registry, {
+  add({
     name: 'custos_webhook_deliveries_pending',
     help: 'Deliveries that are not finished.',
     isShared: true,
-    read: async () => (await read())?.deliveries,
+    read: async ({ readBacklog }) => (await readBacklog())?.deliveries,
+  });
+}
+
+/** Adds the metric of the cells that cannot serve their apps. */
+export function addUnavailableCells(
+  registry: Registry,
+  read: () => Promise<Readonly<Record<string, number>>>,
+): void {
+  addGauge(registry, {
+    name: 'custos_cell_unavailable',
+    help: '1 while the apps of the cell cannot be served.',
+    label: 'cell',
+    isShared: true,
+    read,
   });
 }
 

@@ -354,6 +354,18 @@ const signing: readonly OperationId[] = [
   'withdrawEthereumEarn',
 ];
 
+/** The counts of a server whose cells have an admission control each. */
+export function sumOfCounts(all: readonly Pick<Admission, 'counts'>[]): AdmissionCounts {
+  const counts = all.map((each) => each.counts());
+  const sum = (read: (each: AdmissionCounts) => number): number =>
+    counts.reduce((total, each) => total + read(each), 0);
+  return {
+    requests: sum(({ requests }) => requests),
+    waiting: perClass((name) => sum(({ waiting }) => waiting[name])),
+    refused: perClass((name) => sum(({ refused }) => refused[name])),
+  };
+}
+
 /** The admission control of one server. Undefined if everything is admitted. */
 export function admissionFor(limits: AdmissionLimits | undefined, log: Log): Admission | undefined {
   if (limits === undefined) return undefined;

@@ -10,7 +10,7 @@ import type { Log } from '../ports/runtime.ts';
 import { createBrand } from './brand.ts';
 import { answerError } from './error-response.ts';
 import { createPipeline, type Pipeline, type PipelineOptions } from './pipeline.ts';
-import type { RateLimiter, RateLimitOptions } from './rate-limit.ts';
+import type { RateLimiter } from './rate-limit.ts';
 import {
   compressed,
   createReferencePages,
@@ -32,11 +32,10 @@ export interface Mount {
 export interface AppOptions
   extends Omit<
     PipelineOptions,
-    'definition' | 'operations' | 'validators' | 'bodyShapes' | 'brand' | 'rateLimiter' | 'checkInput'
+    'definition' | 'operations' | 'validators' | 'bodyShapes' | 'brand' | 'checkInput'
   > {
   /** The brand that clients use instead of `service`. */
   readonly prefix: string;
-  readonly rateLimit?: RateLimitOptions | undefined;
   /** The folder that contains `package.json`, and the contract in `openapi/`. */
   readonly packageRoot: string;
   readonly mounts?: readonly Mount[];
@@ -64,7 +63,6 @@ const referencePaths = /^\/(?:openapi\.json|docs|docs\/.*)$/;
 export async function createApp(options: AppOptions): Promise<RequestListener> {
   const { log, newRequestId, findPage = () => undefined, mounts = [] } = options;
   const brand = createBrand(options.prefix);
-  const rateLimiter = await rateLimiterOf(options.rateLimit);
   const api = await createPipeline({
     ...options,
     definition,
@@ -73,7 +71,6 @@ export async function createApp(options: AppOptions): Promise<RequestListener> {
     bodyShapes: loadBodyShapes,
     checkInput: refuseNulCharacters,
     brand,
-    rateLimiter,
   });
   const reference = withoutFailures(createReferencePages(options.packageRoot, brand, options.reference), log);
 
@@ -82,7 +79,7 @@ export async function createApp(options: AppOptions): Promise<RequestListener> {
   app.route(oauthMetadata).all(api);
   app.use(servePages(options, findPage));
   for (const { path, handle } of mounts) app.route(path).all(handle);
-  app.route(referencePaths).all(servePages(options, reference, rateLimiter));
+  app.route(referencePaths).all(servePages(options, reference, options.rateLimiter));
   // The 404 for all other paths. The API itself returns a 404 only to callers with credentials.
   app.use(api);
   app.use(answerErrors(log, newRequestId));
@@ -104,13 +101,6 @@ const plainTarget = /^\/[^\t\n\f\r #\u00a0\ufeff]*$/;
  */
 export function isPlainTarget(target: string | undefined): boolean {
   return target !== undefined && plainTarget.test(target);
-}
-
-/** Loaded only if requests are counted. */
-async function rateLimiterOf(options: RateLimitOptions | undefined) {
-  if (options === undefined) return undefined;
-  const { createRateLimiter } = await import('./rate-limit.ts');
-  return createRateLimiter(options);
 }
 
 /** If the reference pages cannot be built because the installation is incomplete, the API still works. */

@@ -332,6 +332,7 @@ function beginState(request: IncomingMessage, response: ServerResponse, beginnin
     rawBody: nothing,
     isBodyRead: false,
     route: undefined,
+    cell: undefined,
     app: undefined,
     hasAppSecret: false,
     userId: undefined,

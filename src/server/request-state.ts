@@ -31,6 +31,8 @@ export interface RequestState {
   rawBody: Buffer;
   isBodyRead: boolean;
   route: Route | undefined;
+  /** The name of the cell that answers. Undefined until it is known, and on servers without cells. */
+  cell: string | undefined;
   /** Undefined before authentication, and for public operations that are called without an app. */
   app: AuthenticatedApp | undefined;
   /** Whether the secret of `app` was verified. Otherwise anybody who knows the app's id may be the caller. */

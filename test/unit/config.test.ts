@@ -8,6 +8,7 @@ import { systemClock, systemEntropy } from '../../src/adapters/runtime.ts';
 import {
   ConfigError,
   readDatabaseConfig,
+  readDatabases,
   readKeysConfig,
   readSandboxConfig,
   readServeConfig,
@@ -63,14 +64,22 @@ function faultsIn(read: () => unknown): readonly string[] {
 }
 
 test('a complete environment creates a frozen config', () => {
+  const admission = { requests: 2000, concurrent: { reads: 20, writes: 4, signing: 4 }, delayMs: 20 };
   const config = readServeConfig({}, { ...whole, PATH: '/bin' });
   expect(config).toEqual({
-    databaseUrl: whole.DATABASE_URL,
+    cells: {
+      directoryUrl: undefined,
+      cells: [
+        {
+          ...{ name: 'default', databaseUrl: whole.DATABASE_URL, poolSize: 10, acceptsApps: true },
+          ...{ replicaUrl: undefined, checkpointFile: undefined },
+        },
+      ],
+      admission: new Map([['default', admission]]),
+    },
     workers: 1,
     afterPromotion: 'hold',
-    checkpointFile: undefined,
-    databasePoolSize: 10,
-    admission: { requests: 2000, concurrent: { reads: 20, writes: 4, signing: 4 }, delayMs: 20 },
+    admission,
     connections: { total: 10_000, perAddress: 1_000 },
     drainMs: 5_000,
     host: '0.0.0.0',
@@ -361,7 +370,6 @@ describe('master keys', () => {
     });
     const { logins: _, building: __, ...masterKeys } = readSignerConfig(setOnly(env));
     expect(readKeysConfig(setOnly(env))).toEqual({
-      databaseUrl: whole.DATABASE_URL,
       keyStore: { kind: 'local', masterKeys },
     });
   });
@@ -619,4 +627,84 @@ test('the table has each option under the name that commander gives it, and defa
       read?.(faults, key, text as never);
     expect(faults).toEqual([]);
   }
+});
+
+describe('a deployment with several cells', () => {
+  const eu = { name: 'eu', database_url: 'postgresql://custos@eu.example/custos' };
+  const us = { name: 'us', database_url: 'postgresql://custos@us.example/custos' };
+  const directory = 'postgresql://custos@eu.example/directory';
+  const withFile = (content: unknown): { path: string; env: NodeJS.ProcessEnv } => {
+    const path = fileOf('cells.json', typeof content === 'string' ? content : JSON.stringify(content));
+    return { path, env: setOnly({ ...whole, DATABASE_URL: undefined, CUSTOS_CELLS_FILE: path }) };
+  };
+
+  test('the file replaces DATABASE_URL, and each cell has the limits of its pool', () => {
+    const { env } = withFile({
+      directory_url: directory,
+      cells: [eu, { ...us, pool: 40, replica_url: us.database_url, accepts_apps: false }],
+    });
+    const { cells } = readServeConfig({}, env);
+    expect(cells).toMatchObject({
+      directoryUrl: directory,
+      cells: [
+        { name: 'eu', databaseUrl: eu.database_url, poolSize: 10, acceptsApps: true },
+        { name: 'us', poolSize: 40, replicaUrl: us.database_url, acceptsApps: false },
+      ],
+    });
+    expect(cells.admission.get('us')?.concurrent).toEqual({ reads: 80, writes: 19, signing: 19 });
+    expect(faultsOf({ ...env, DATABASE_URL: whole.DATABASE_URL })).toEqual([
+      'DATABASE_URL: expected none, because CUSTOS_CELLS_FILE is set',
+    ]);
+  });
+
+  test('a command needs the name of a cell, unless it acts on all', () => {
+    const { env } = withFile({ directory_url: directory, cells: [eu, us] });
+    expect(readDatabaseConfig({ cell: 'us' }, env)).toEqual({ kind: 'postgres', url: us.database_url });
+    expect(readDatabases({}, env).map(({ cell }) => cell)).toEqual(['eu', 'us']);
+    for (const flags of [{}, { cell: 'asia' }]) {
+      expect(faultsIn(() => readDatabaseConfig(flags, env))).toEqual(['--cell: expected one of `eu`, `us`']);
+    }
+  });
+
+  test.each<[string, unknown, RegExp]>([
+    ['no JSON', '{', /expected JSON/],
+    [
+      'no cells',
+      { directory_url: directory, cells: [] },
+      /at \/cells: expected a list of at least one cell$/,
+    ],
+    ['no directory', { cells: [eu] }, /at \/directory_url is missing/],
+    [
+      'a bad name',
+      { directory_url: directory, cells: [{ ...eu, name: 'EU 1' }] },
+      /at \/cells\/0\/name: expected a name/,
+    ],
+    [
+      'a cell twice',
+      { directory_url: directory, cells: [eu, { ...us, name: 'eu' }] },
+      /at \/cells\/1\/name: expected another name/,
+    ],
+    [
+      'a database twice',
+      { directory_url: directory, cells: [eu, { ...eu, name: 'us' }] },
+      /at \/cells\/1\/database_url: expected another/,
+    ],
+    [
+      'a typo',
+      { directory_url: directory, cells: [{ ...eu, pol: 3 }] },
+      /at \/cells\/0\/pol: expected one of name, /,
+    ],
+    [
+      'a bad pool',
+      { directory_url: directory, cells: [{ ...eu, pool: 0 }] },
+      /at \/cells\/0\/pool: expected a whole number/,
+    ],
+    ['null', { directory_url: directory, cells: [null] }, /at \/cells\/0: expected an object/],
+  ])('a fault names the file and the place: %s', (_, content, expected) => {
+    const { path, env } = withFile(content);
+    const faults = faultsOf(env);
+    expect(faults).toHaveLength(1);
+    expect(faults[0]).toMatch(expected);
+    expect(faults[0]).toContain(`CUSTOS_CELLS_FILE: \`${path}\``);
+  });
 });

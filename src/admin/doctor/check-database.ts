@@ -1,4 +1,5 @@
 import { systemClock } from '../../adapters/runtime.ts';
+import type { CellSettings } from '../../config/cells.ts';
 import type { ServeConfig } from '../../config/config.ts';
 import { settings } from '../../config/settings.ts';
 import type { KeyStoreSettings } from '../../config/signer.ts';
@@ -24,9 +25,13 @@ const OTHER_CONNECTIONS = 4;
 
 type Row = Readonly<Record<string, string | number | boolean>>;
 
-/** Checks the database of `custos serve`, and whether the master key opens its content. Changes nothing. */
-export async function checkDatabase(config: ServeConfig, keyStore: KeyStoreSettings): Promise<Finding[]> {
-  const database = await openDatabase(entities, { kind: 'postgres', url: config.databaseUrl, poolSize: 1 });
+/** Checks a database of `custos serve`, and whether the master key opens its content. Changes nothing. */
+export async function checkDatabase(
+  config: ServeConfig,
+  cell: CellSettings,
+  keyStore: KeyStoreSettings,
+): Promise<Finding[]> {
+  const database = await openDatabase(entities, { kind: 'postgres', url: cell.databaseUrl, poolSize: 1 });
   try {
     const sentMs = systemClock.now();
     const [row] = (await database.orm.em.fork().execute(SETTINGS)) as Row[];
@@ -34,8 +39,8 @@ export async function checkDatabase(config: ServeConfig, keyStore: KeyStoreSetti
     const schema = await schemaFinding(database);
     return [
       ...settingFindings(row!),
-      ...(await checkConnections(config.databaseUrl)),
-      connectionFinding(row!, config),
+      ...(await checkConnections(cell.databaseUrl)),
+      connectionFinding(row!, { ...cell, workers: config.workers }),
       skewFinding(skewMs),
       schema,
       ...(schema.state === 'ok' ? await restoreFindings(database) : []),
@@ -95,9 +100,12 @@ function settingFindings(row: Row): Finding[] {
   return findings;
 }
 
-function connectionFinding(row: Row, { databasePoolSize, workers }: ServeConfig): Finding {
+function connectionFinding(
+  row: Row,
+  { poolSize, workers }: Pick<CellSettings, 'poolSize'> & Pick<ServeConfig, 'workers'>,
+): Finding {
   const room = Number(row.max_connections) - Number(row.reserved_connections);
-  const needed = (databasePoolSize + OTHER_CONNECTIONS) * workers;
+  const needed = (poolSize + OTHER_CONNECTIONS) * workers;
   const text = `${needed} connections for ${workers} process(es) here, of ${room} (max_connections)`;
   if (needed > room)
     return fault('connections', text, `raise max_connections, or lower ${settings.databasePool.variable}`);

@@ -7,6 +7,7 @@ import { connectChains } from '../../adapters/chain-rpc/connect.ts';
 import { silentLog } from '../../adapters/log.ts';
 import { systemClock } from '../../adapters/runtime.ts';
 import { createWebhookSender, nameServerLookup, publicHttpsOnly } from '../../adapters/webhook-http.ts';
+import type { CellSettings } from '../../config/cells.ts';
 import type { ServeConfig } from '../../config/config.ts';
 import { settings } from '../../config/settings.ts';
 import type { EcBackend } from '../../engine/crypto/secp256k1.ts';
@@ -150,7 +151,7 @@ function keyFile(env: Environment): Finding[] {
 }
 
 /** Checks the checkpoint with which a start compares the audit log. */
-export function checkCheckpoint({ checkpointFile: file }: Pick<ServeConfig, 'checkpointFile'>): Finding {
+export function checkCheckpoint({ checkpointFile: file }: Pick<CellSettings, 'checkpointFile'>): Finding {
   const name = 'audit log';
   if (file === undefined) {
     const text = `${settings.checkpointFile.variable} is not set: a server that starts does not notice that the log was cut`;

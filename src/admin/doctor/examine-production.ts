@@ -1,3 +1,4 @@
+import type { CellSettings } from '../../config/cells.ts';
 import type { ServeConfig } from '../../config/config.ts';
 import type { KeyStoreSettings } from '../../config/signer.ts';
 import { ecBackend } from '../../engine/crypto/secp256k1.ts';
@@ -27,16 +28,20 @@ export async function examineProduction(
     readonly webhookUrl: string | undefined;
   },
 ): Promise<Finding[]> {
+  const hasCells = config.cells.directoryUrl !== undefined;
+  const examineCell = async (cell: CellSettings): Promise<Finding[]> => {
+    const findings = [...(await checkDatabase(config, cell, outside.keyStore)), checkCheckpoint(cell)];
+    return hasCells ? findings.map((each) => ({ ...each, name: `${cell.name}: ${each.name}` })) : findings;
+  };
   const findings = await Promise.all([
     checkTls(config),
     checkPublicUrls(config),
-    checkDatabase(config, outside.keyStore),
     checkNodes(config),
     checkEgress(outside.webhookUrl),
     checkProcess(config, outside),
     checkDisk(outside.folder),
-    checkCheckpoint(config),
     checkCurve(ecBackend),
+    ...config.cells.cells.map(examineCell),
   ]);
   return findings.flat();
 }

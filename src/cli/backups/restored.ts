@@ -1,10 +1,11 @@
 import { Command, Option } from 'commander';
 import type { RestoreReport } from '../../admin/restored.ts';
 import { readDatabaseConfig, readNodesConfig } from '../../config/config.ts';
-import { addSettingOptions } from '../setting-options.ts';
+import { addSettingOptions, cellOption, dataOption } from '../setting-options.ts';
 
 interface RestoredFlags {
   data?: string;
+  cell?: string;
   rpc?: string[];
   json?: boolean;
   all?: boolean;
@@ -93,7 +94,8 @@ export function restoredCommand(): Command {
 function onDatabase(name: string, description: string): Command {
   return new Command(name)
     .description(description)
-    .option('--data <folder>', "use a sandbox's data folder instead of DATABASE_URL")
+    .addOption(dataOption())
+    .addOption(cellOption())
     .option('--json', 'print JSON')
     .addHelpText('after', examples);
 }

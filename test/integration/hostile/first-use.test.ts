@@ -98,11 +98,14 @@ test('simulated chains and exchange work although their file could not be opened
 test('the operations of the admin port work although their first request could not load them', async () => {
   let isBroken = true;
   const options = {
-    analysis: { analyze: () => expect.unreachable() },
-    context: {
-      ...{ clock: systemClock, entropy: systemEntropy, ids: makeIds(systemEntropy) },
-      ...{ read: () => expect.unreachable(), change: () => expect.unreachable() },
-    },
+    hasCells: false,
+    parts: () => ({
+      analysis: { analyze: () => expect.unreachable() },
+      context: {
+        ...{ clock: systemClock, entropy: systemEntropy, ids: makeIds(systemEntropy) },
+        ...{ read: () => expect.unreachable(), change: () => expect.unreachable() },
+      },
+    }),
     clock: systemClock,
     log: silentLog,
     newRequestId: () => 'request',

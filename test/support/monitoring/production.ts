@@ -30,7 +30,9 @@ export async function startProduction(
   const config = readServeConfig(
     {},
     {
-      DATABASE_URL: env.DATABASE_URL ?? (await freshPostgres()),
+      ...(env.CUSTOS_CELLS_FILE === undefined && {
+        DATABASE_URL: env.DATABASE_URL ?? (await freshPostgres()),
+      }),
       ...keys,
       CUSTOS_TRUST_PROXY: '127.0.0.1',
       CUSTOS_PUBLIC_URLS: 'https://api.acme.example',

@@ -12,6 +12,9 @@ export interface PostgresProxy extends AsyncDisposable {
   silenceAll(): void;
   /** Closes all existing connections. */
   cutAll(): void;
+  /** Stops all traffic until `thaw`, also that of new connections, as if the server was stopped with SIGSTOP. */
+  freeze(): void;
+  thaw(): void;
   heal(): void;
   readonly faults: number;
 }
@@ -21,17 +24,20 @@ export async function startPostgresProxy(url: string): Promise<PostgresProxy> {
   const target = new URL(url);
   let broken: { text: string; fault: Fault } | undefined;
   let faults = 0;
-  const open = new Set<{ near: Socket; silence(): void }>();
+  const open = new Set<{ near: Socket; far: Socket; silence(): void }>();
+  let isFrozen = false;
   const server = createServer((near) => {
     const far = connect(Number(target.port), target.hostname);
     let isSilent = false;
     const connection = {
       near,
+      far,
       silence: () => {
         isSilent = true;
       },
     };
     open.add(connection);
+    if (isFrozen) for (const socket of [near, far]) socket.pause();
     const cut = (): void => {
       near.destroy();
       far.destroy();
@@ -74,6 +80,14 @@ export async function startPostgresProxy(url: string): Promise<PostgresProxy> {
     },
     cutAll() {
       for (const { near } of open) near.destroy();
+    },
+    freeze() {
+      isFrozen = true;
+      for (const { near, far } of open) for (const socket of [near, far]) socket.pause();
+    },
+    thaw() {
+      isFrozen = false;
+      for (const { near, far } of open) for (const socket of [near, far]) socket.resume();
     },
     heal() {
       broken = undefined;

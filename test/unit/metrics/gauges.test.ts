@@ -1,6 +1,6 @@
 import { Registry } from 'prom-client';
 import { expect, test } from 'vitest';
-import { addBacklog, sampled } from '../../../src/observability/gauges.ts';
+import { addCells, type CellFacts, sampled } from '../../../src/observability/gauges.ts';
 
 test('a gauge is read at each scrape, and has no value when it cannot be read', async () => {
   const registry = new Registry();
@@ -10,7 +10,7 @@ test('a gauge is read at each scrape, and has no value when it cannot be read', 
     { lagSeconds: { events: 1 }, deliveries: 0 },
   ];
   let scrapes = 0;
-  addBacklog(registry, async () => readings[scrapes]);
+  addCells(registry, () => [{ cell: 'default', readBacklog: async () => readings[scrapes] }], false);
   const scrape = async (): Promise<readonly string[]> => {
     const text = await registry.metrics();
     scrapes += 1;
@@ -26,6 +26,26 @@ test('a gauge is read at each scrape, and has no value when it cannot be read', 
     'custos_job_lag_seconds{work="events"} 1',
     'custos_webhook_deliveries_pending 0',
   ]);
+});
+
+test('the metrics of several cells have their names, and a cell that opens later is added', async () => {
+  const registry = new Registry();
+  const connections = () => ({ most: 10, busy: 1, idle: 2, hung: 0, waiting: 4 });
+  const readBacklog = async () => ({ lagSeconds: { events: 2 }, deliveries: 3 });
+  const cells: CellFacts[] = [{ cell: 'a', connections, isHeld: () => true, readBacklog }];
+  addCells(registry, () => cells, true);
+  expect(await registry.metrics()).toContain('custos_changes_held{cell="a"} 1');
+  cells.push({ cell: 'b', connections, isHeld: () => false, readBacklog: async () => undefined });
+  const text = await registry.metrics();
+  expect(text.split('\n').filter((line) => /cell="b"/.test(line))).toEqual([
+    'custos_database_connections_max{cell="b"} 10',
+    'custos_database_connections{cell="b",state="busy"} 1',
+    'custos_database_connections{cell="b",state="idle"} 2',
+    'custos_database_connections{cell="b",state="hung"} 0',
+    'custos_database_waiting{cell="b"} 4',
+    'custos_changes_held{cell="b"} 0',
+  ]);
+  expect(text).toContain('custos_job_lag_seconds{cell="a",work="events"} 2');
 });
 
 test('readings are shared by scrapes, and one that takes too long or fails is absent', async () => {

@@ -1,10 +1,10 @@
-import type { ServeConfig } from '../config/config.ts';
-import { entities } from '../domain/tables.ts';
-import type { Log } from '../ports/runtime.ts';
-import { createReplicaReads, type ReplicaReads } from '../server/replica-reads.ts';
-import { type OpenUnit, unitsOf } from '../server/unit-of-work.ts';
-import { type Database, openDatabase } from '../storage/open-database.ts';
-import { watchReplica } from '../storage/replica-lag.ts';
+import type { CellSettings } from '../../config/cells.ts';
+import { entities } from '../../domain/tables.ts';
+import type { Log } from '../../ports/runtime.ts';
+import { createReplicaReads, type ReplicaReads } from '../../server/replica-reads.ts';
+import { type OpenUnit, unitsOf } from '../../server/unit-of-work.ts';
+import { type Database, openDatabase } from '../../storage/open-database.ts';
+import { watchReplica } from '../../storage/replica-lag.ts';
 
 /** A read replica of the database, from which lists are read. */
 interface OpenedReplica {
@@ -24,7 +24,7 @@ const now = (): number => performance.now();
  * everything from the primary until the replica can be reached.
  */
 export async function openReplica(
-  { replicaUrl, databasePoolSize }: Pick<ServeConfig, 'replicaUrl' | 'databasePoolSize'>,
+  { replicaUrl, poolSize }: Pick<CellSettings, 'replicaUrl' | 'poolSize'>,
   primary: Database,
   log: Log,
 ): Promise<OpenedReplica | undefined> {
@@ -32,7 +32,7 @@ export async function openReplica(
   const replica = await openDatabase(entities, {
     kind: 'postgres',
     url: replicaUrl,
-    poolSize: databasePoolSize,
+    poolSize,
     onConnectionError: (err) => log.warn({ err }, 'lost a connection to the replica'),
   });
   const lag = watchReplica({

@@ -1,0 +1,208 @@
+import { existsSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { type CellSettings, type CellsFile, type CellsSettings, ONLY_CELL } from '../config/cells.ts';
+import {
+  ConfigError,
+  type DatabaseConfig,
+  type DatabaseFlags,
+  readCells,
+  readDatabaseConfig,
+} from '../config/config.ts';
+import { StartError } from '../config/start-error.ts';
+import { type CellDirectory, openCellDirectory } from '../storage/cell-directory.ts';
+import { pendingMigrations } from '../storage/migrate.ts';
+import { distributeSchema, isDistributable, makeSchema, schemaOf } from '../storage/schema/cell-schema.ts';
+import { migrateDatabase, withDatabase } from './administration.ts';
+
+/** The command line's representation of a cell. */
+export interface ListedCell {
+  readonly name: string;
+  /** Host, database and schema, without credentials. */
+  readonly database: string;
+  /** The apps that the directory places in it; null when the directory is unavailable. */
+  readonly apps: number | null;
+  readonly accepts_apps: boolean;
+  readonly state: 'ready' | 'lacks migrations' | 'unavailable';
+}
+
+/** Runs work on the directory of a deployment. */
+async function withDirectory<T>(url: string, work: (directory: CellDirectory) => Promise<T>): Promise<T> {
+  const directory = openCellDirectory(url, () => undefined);
+  try {
+    return await work(directory);
+  } finally {
+    await directory.close();
+  }
+}
+
+/** Makes the table of the directory, if the deployment has several cells. */
+export async function prepareDirectory({ directoryUrl }: Pick<CellsSettings, 'directoryUrl'>): Promise<void> {
+  if (directoryUrl !== undefined) await withDirectory(directoryUrl, (directory) => directory.prepare());
+}
+
+/**
+ * Finds the database of an app for a command: the chosen one, otherwise the cell in which the directory has placed the
+ * app, otherwise the first cell.
+ *
+ * @throws ConfigError
+ */
+export async function databaseOfApp(flags: DatabaseFlags, appId: string): Promise<DatabaseConfig> {
+  if (flags.data !== undefined || flags.cell !== undefined) return readDatabaseConfig(flags);
+  const { directoryUrl, cells } = readCells();
+  if (directoryUrl === undefined) return readDatabaseConfig(flags);
+  const placed = await withDirectory(directoryUrl, (directory) => directory.find(appId));
+  return readDatabaseConfig({ cell: placed ?? cells[0].name });
+}
+
+/**
+ * Places a new app in a cell, and creates it there. The app is refused by every server until the directory knows its
+ * cell, so the directory is written first.
+ *
+ * CHOICE: without a chosen cell, the cell with the fewest apps among those that accept new ones.
+ *
+ * @param create creates the app with this id in the database of the cell.
+ * @throws StartError when no cell accepts apps.
+ */
+export async function placeApp<App>(
+  flags: DatabaseFlags,
+  appId: string,
+  create: (config: DatabaseConfig) => Promise<App>,
+): Promise<App> {
+  if (flags.data !== undefined) return create(readDatabaseConfig(flags));
+  const { directoryUrl, cells } = readCells();
+  if (directoryUrl === undefined) return create(readDatabaseConfig(flags));
+  return withDirectory(directoryUrl, async (directory) => {
+    await directory.prepare();
+    const { name, databaseUrl: url } = chooseCell(cells, await directory.countByCell(), flags.cell);
+    if (!(await directory.place({ app_id: appId, cell: name })))
+      throw new StartError(`the directory already has an app with the id \`${appId}\``);
+    try {
+      return await create({ kind: 'postgres', url });
+    } catch (error) {
+      await directory.forget(appId);
+      throw error;
+    }
+  });
+}
+
+function chooseCell(
+  cells: readonly CellSettings[],
+  apps: ReadonlyMap<string, number>,
+  chosen: string | undefined,
+): CellSettings {
+  const candidates = cells.filter(({ name, acceptsApps }) =>
+    chosen === undefined ? acceptsApps : name === chosen,
+  );
+  const [best] = candidates.toSorted((a, b) => (apps.get(a.name) ?? 0) - (apps.get(b.name) ?? 0));
+  if (best !== undefined) return best;
+  const names = cells.map(({ name }) => `\`${name}\``).join(', ');
+  throw chosen === undefined
+    ? new StartError(`no cell accepts new apps; choose one with --cell: ${names}`)
+    : new ConfigError('invalid option:', [`--cell: expected one of ${names}`]);
+}
+
+/** Lists the cells of a deployment, with their state. */
+export async function listCells(): Promise<ListedCell[]> {
+  const { directoryUrl, cells } = readCells();
+  const apps =
+    directoryUrl === undefined
+      ? undefined
+      : await withDirectory(directoryUrl, (directory) => directory.countByCell()).catch(() => undefined);
+  return Promise.all(
+    cells.map(async ({ name, databaseUrl, acceptsApps }) => ({
+      ...{ name, database: withoutCredentials(databaseUrl), accepts_apps: acceptsApps },
+      apps: apps === undefined ? null : (apps.get(name) ?? 0),
+      state: await stateOf(databaseUrl),
+    })),
+  );
+}
+
+async function stateOf(url: string): Promise<ListedCell['state']> {
+  try {
+    const pending = await withDatabase({ kind: 'postgres', url }, ({ orm }) => pendingMigrations(orm));
+    return pending.length === 0 ? 'ready' : 'lacks migrations';
+  } catch {
+    return 'unavailable';
+  }
+}
+
+function withoutCredentials(databaseUrl: string): string {
+  const url = new URL(databaseUrl);
+  const schema = schemaOf(databaseUrl);
+  return `${url.host}${url.pathname}${schema === undefined ? '' : ` ${schema}`}`;
+}
+
+interface NewCell {
+  readonly name: string;
+  readonly databaseUrl: string;
+  /** Turns the schema into a distributed one, which Citus can move to another node. */
+  readonly distribute: boolean;
+  /** Needed for the first cell of a file that does not exist yet. */
+  readonly directoryUrl: string | undefined;
+}
+
+/**
+ * Makes the schema of a new cell, migrates it, and adds the cell to the cells file. Each step can be repeated.
+ *
+ * @returns the names of the migrations that ran.
+ * @throws ConfigError, StartError
+ */
+export async function addCell(path: string, cell: NewCell): Promise<string[]> {
+  const file = openFile(path, cell.directoryUrl);
+  const known = file.cells.find(({ name }) => name === cell.name);
+  if (known !== undefined && known.database_url !== cell.databaseUrl)
+    throw new ConfigError('invalid argument:', [`the cell \`${cell.name}\` has another database_url`]);
+  if (cell.distribute) await requireDistributable(cell.databaseUrl);
+  await makeSchema(cell.databaseUrl);
+  const run = await migrateDatabase({ kind: 'postgres', url: cell.databaseUrl }, { dryRun: false });
+  if (cell.distribute) await distributeSchema(cell.databaseUrl);
+  await prepareDirectory({ directoryUrl: file.directory_url });
+  if (known === undefined)
+    writeFile(path, {
+      ...file,
+      cells: [...file.cells, { name: cell.name, database_url: cell.databaseUrl }],
+    });
+  return run;
+}
+
+async function requireDistributable(databaseUrl: string): Promise<void> {
+  if (schemaOf(databaseUrl) === undefined)
+    throw new ConfigError('invalid option:', [
+      '--distribute: expected a database URL that names a schema, with `?options=-c%20search_path%3Deu1`',
+    ]);
+  if (await isDistributable(databaseUrl)) return;
+  throw new StartError('the database does not have the extension `citus`, which --distribute needs');
+}
+
+/** Opens or closes a cell for new apps. */
+export function acceptApps(path: string, name: string, isAccepting: boolean): void {
+  const file = openFile(path, undefined);
+  const cell = file.cells.find((each) => each.name === name);
+  if (cell === undefined) {
+    const names = file.cells.map((each) => `\`${each.name}\``).join(', ');
+    throw new ConfigError('invalid argument:', [`expected one of ${names}, got \`${name}\``]);
+  }
+  cell.accepts_apps = isAccepting;
+  writeFile(path, file);
+}
+
+function openFile(path: string, directoryUrl: string | undefined): CellsFile {
+  if (existsSync(path)) {
+    readCells({ CUSTOS_CELLS_FILE: path });
+    return JSON.parse(readFileSync(path, 'utf8')) as CellsFile;
+  }
+  if (directoryUrl !== undefined) return { directory_url: directoryUrl, cells: [] };
+  throw new ConfigError('invalid option:', [`\`${path}\` does not exist yet: expected --directory-url`]);
+}
+
+/** Replaces the file at once, so that a server that starts never reads half of it. */
+function writeFile(path: string, file: CellsFile): void {
+  const mode = existsSync(path) ? statSync(path).mode & 0o777 : 0o600;
+  const written = `${path}.${process.pid}`;
+  writeFileSync(written, `${JSON.stringify(file, undefined, 2)}\n`, { mode });
+  renameSync(written, path);
+}
+
+/** Whether a list of cells is worth a column: it has more than the only one. */
+export function hasCells(cells: readonly { readonly cell: string }[]): boolean {
+  return cells.length > 1 || cells[0]?.cell !== ONLY_CELL;
+}

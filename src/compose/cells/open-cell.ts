@@ -1,0 +1,226 @@
+import { checkpointFile } from '../../adapters/checkpoint-file.ts';
+import { systemClock } from '../../adapters/runtime.ts';
+import { requireMigrated, waitUntilWritable } from '../../admin/administration.ts';
+import { requireMasterKey } from '../../admin/open-key-store.ts';
+import type { CellSettings } from '../../config/cells.ts';
+import type { ServeConfig } from '../../config/config.ts';
+import { createAppDirectory } from '../../domain/access/apps/app.ts';
+import { sealStoredTestCodes } from '../../domain/access/apps/test-account-codes.ts';
+import { makeVoucherKeys } from '../../domain/access/key-quorums/voucher-keys.ts';
+import { createAuditTrail } from '../../domain/base/audit/audit-log.ts';
+import { idempotencyKeys } from '../../domain/base/idempotency/idempotency-keys.ts';
+import { singleUseSignatures } from '../../domain/base/replay-protection/single-use-signatures.ts';
+import { entities } from '../../domain/tables.ts';
+import { createUserTokens } from '../../domain/wallets/tokens/access-tokens.ts';
+import { createUseLog } from '../../domain/wallets/wallet-uses/use-log.ts';
+import { registry } from '../../generated/registry.ts';
+import { heartbeat } from '../../jobs/heartbeat.ts';
+import { type RestoreWatch, watchRestores } from '../../jobs/watch-restores.ts';
+import type { ServerMetrics } from '../../observability/server-metrics.ts';
+import type { WriteFreeze } from '../../ports/audit.ts';
+import type { KeyStore } from '../../ports/key-store.ts';
+import type { Services } from '../../ports/operation-context.ts';
+import type { Log } from '../../ports/runtime.ts';
+import type { Admission } from '../../server/admission.ts';
+import { recordDenials } from '../../server/audit.ts';
+import { createAuthenticate } from '../../server/authenticate.ts';
+import type { Cell } from '../../server/cells.ts';
+import { type FailureLimit, type RateLimitOptions, rateLimitOfApp } from '../../server/rate-limit.ts';
+import { bindHandlers } from '../../server/run-operation.ts';
+import { inUnitOf, type OpenUnit, unitsOf } from '../../server/unit-of-work.ts';
+import type { CheckResponse } from '../../server/validation-issues.ts';
+import { isSessionLost } from '../../storage/database-errors.ts';
+import { type Database, openDatabase } from '../../storage/open-database.ts';
+import { isPooledByTransaction, postgresPool } from '../../storage/postgres-dialect.ts';
+import { identifyDatabase } from '../../storage/schema/identify-database.ts';
+import { type BesideRequests, jobUnits, startBesideRequests } from '../jobs.ts';
+import { rateLimiterFor } from '../listen.ts';
+import { countFailures } from '../monitoring.ts';
+import { openReplica } from './replica.ts';
+
+const MASTER_KEY_ADVICE = 'start with the master key that they were made with';
+
+/** The parts of a server that all its cells share. */
+export interface SharedParts {
+  readonly config: Pick<ServeConfig, 'afterPromotion' | 'rateLimit' | 'usersPerMinute'>;
+  readonly services: Omit<Services, 'uses'>;
+  readonly metrics: ServerMetrics | undefined;
+  readonly check: CheckResponse;
+  readonly failures: FailureLimit | undefined;
+}
+
+/** The connections of a server to the database of a cell. Opening them does not wait for the database. */
+export interface CellConnections {
+  readonly settings: CellSettings;
+  readonly database: Database;
+  /** The jobs have separate connections, so that jobs that hang do not take connections from requests. */
+  readonly jobsDatabase: Database;
+  /** Heartbeats have a separate connection, so that a busy process does not appear to be dead. */
+  readonly pulse: Database;
+  /** Rate limits are settled on a separate connection. Nothing waits for it. */
+  readonly counters: CountingPool;
+  readonly replica: Awaited<ReturnType<typeof openReplica>>;
+  /** Sets the function that is called when another database may respond next. */
+  onDoubt(doubt: () => void): void;
+  close(): Promise<void>;
+}
+
+/** A cell whose jobs run and whose requests are answered. */
+export interface OpenCell extends Cell {
+  readonly services: Services;
+  readonly database: Database;
+  readonly openUnit: OpenUnit;
+  readonly freeze: WriteFreeze;
+  /** @throws StartError when the keys of this database were sealed under other master keys. */
+  requireMasterKey(of: KeyStore): Promise<void>;
+  /** Makes the voucher keys of apps with logins. Returns the apps that this cell does not have. */
+  prepareLogins(of: KeyStore): Promise<readonly string[]>;
+  /** Rejects while the database cannot be used. */
+  checkReady(): Promise<void>;
+  /** Stops the jobs. The connections stay open. */
+  close(): Promise<void>;
+}
+
+export async function connectCell(
+  settings: CellSettings,
+  { log, metrics }: { readonly log: Log; readonly metrics: ServerMetrics | undefined },
+): Promise<CellConnections> {
+  const { name, databaseUrl: url, poolSize } = settings;
+  let doubt = (): void => undefined;
+  const onConnectionError = (err: Error): void => {
+    log.warn({ err, cell: name }, 'lost a connection to the database');
+    doubt();
+  };
+  const count = countFailures(metrics);
+  const databaseOf = (size: number) =>
+    openDatabase(entities, {
+      ...{ kind: 'postgres', url, poolSize: size, onConnectionError },
+      onFailure(error) {
+        count?.(error);
+        if (isSessionLost(error)) doubt();
+      },
+    });
+  const database = await databaseOf(poolSize);
+  const jobsDatabase = await databaseOf(jobsPoolSize(poolSize));
+  const pulse = await openDatabase(entities, { kind: 'postgres', url, poolSize: 1, onConnectionError });
+  const counters = postgresPool({ connectionString: url, max: 1 }, onConnectionError, settlementTimeouts);
+  const replica = await openReplica(settings, database, log);
+  return {
+    ...{ settings, database, jobsDatabase, pulse, counters, replica },
+    onDoubt(given) {
+      doubt = given;
+    },
+    async close() {
+      await replica?.close();
+      await Promise.all([database.close(), jobsDatabase.close(), pulse.close(), counters.end()]);
+    },
+  };
+}
+
+/**
+ * Starts the work of a cell: recognizes its database, starts the jobs and binds the handlers.
+ *
+ * @throws StartError if the database cannot be reached, does not match this version, or has keys under other master
+ * keys.
+ */
+export async function startCell(
+  { settings, database, jobsDatabase, pulse, counters, replica, onDoubt }: CellConnections,
+  { config, services: shared, metrics, check, failures }: SharedParts,
+  admission: Admission | undefined,
+): Promise<OpenCell> {
+  const { name } = settings;
+  const { log, keyStore, ids, clock } = shared;
+  const units = unitsOf(database, metrics?.transaction);
+  const services: Services = { ...shared, uses: createUseLog({ inUnit: inUnitOf(units), log }) };
+  const audit = createAuditTrail({
+    ...{ keyStore, entropy: shared.entropy, inUnit: inUnitOf(units) },
+    reader: () => database.orm.em.fork(),
+  });
+  const beats = jobUnits(unitsOf(pulse), services, { job: 'stay-alive', audit });
+  const restores: RestoreWatch = watchRestores({
+    identify: identifyDatabase,
+    services,
+    inUnit: inUnitOf(unitsOf(pulse)),
+    afterPromotion: config.afterPromotion,
+    keeper: settings.checkpointFile === undefined ? undefined : checkpointFile(settings.checkpointFile),
+  });
+  onDoubt(() => restores.doubt());
+  let beside: BesideRequests | undefined;
+  const close = async (): Promise<void> => {
+    await beside?.jobs.stop();
+    await services.uses
+      .flush()
+      .catch((err: unknown) => log.error({ err, cell: name }, 'failed to record uses of wallets'));
+  };
+  try {
+    await requireMigrated(database);
+    await waitUntilWritable(database, log);
+    await requireMasterKey(database, keyStore, MASTER_KEY_ADVICE);
+    await restores.open();
+    await audit.open();
+    // INVARIANT: background work starts only after it is known whether the database was restored.
+    beside = startBesideRequests(services, units, {
+      ...{ alive: heartbeat({ services, inUnit: inUnitOf(beats) }), audit, restores },
+      jobUnits: unitsOf(jobsDatabase, metrics?.transaction),
+      observe: metrics?.job,
+    });
+    const { openUnit } = beside;
+    await sealStoredTestCodes(keyStore, inUnitOf(units));
+    return {
+      ...{ name, services, database, openUnit, freeze: restores.freeze, close },
+      requireMasterKey: (of) => requireMasterKey(database, of, MASTER_KEY_ADVICE),
+      prepareLogins: (of) => inUnitOf(units)((em) => makeVoucherKeys({ em, ids, keyStore: of })),
+      async checkReady() {
+        await database.readiness?.check();
+      },
+      authenticate: createAuthenticate({
+        apps: createAppDirectory(database.orm, clock),
+        userTokens: createUserTokens(database.orm, services),
+        ...{ clock, failures },
+      }),
+      handlers: bindHandlers(registry, {
+        ...{ services, openUnit, check, admission, audit, freeze: restores.freeze },
+        idempotency: idempotencyKeys(),
+        singleUse: singleUseSignatures(services.safeguards),
+        replica: replica?.readsBeside(openUnit),
+      }),
+      rateLimiter: await rateLimiterFor(rateLimitOf(config, { settings, counters, log }), metrics),
+      recordDenial: recordDenials({ audit, openUnit, machine: systemClock }),
+    };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+/** CHOICE: jobs have half as many connections as requests. */
+function jobsPoolSize(ofRequests: number): number {
+  return Math.max(2, Math.ceil(ofRequests / 2));
+}
+
+/** A settlement that takes longer is useless, because the next one begins. */
+const settlementTimeouts = {
+  connectMs: 1_000,
+  statementMs: 1_000,
+  lockMs: 1_000,
+  idleInTransactionMs: 5_000,
+  silenceMs: 2_000,
+};
+
+type CountingPool = NonNullable<RateLimitOptions['postgres']>['pool'] & { end(): Promise<void> };
+
+function rateLimitOf(
+  { rateLimit, usersPerMinute }: SharedParts['config'],
+  { settings, counters, log }: Pick<CellConnections, 'settings' | 'counters'> & { readonly log: Log },
+): RateLimitOptions | undefined {
+  if (rateLimit === undefined) return undefined;
+  const pool = isPooledByTransaction(settings.databaseUrl) ? unnamed(counters) : counters;
+  return { ...rateLimitOfApp(rateLimit, usersPerMinute), postgres: { pool, log } };
+}
+
+/** Returns a pool whose statements have no names. */
+function unnamed(pool: CountingPool): CountingPool {
+  const query: CountingPool['query'] = ({ text, values }) =>
+    pool.query({ text, ...(values === undefined ? {} : { values }) });
+  return Object.assign(Object.create(pool), { query });
+}

@@ -1,0 +1,224 @@
+import { LRUCache } from 'lru-cache';
+import type { ServeConfig } from '../../config/config.ts';
+import { notFound } from '../../errors.ts';
+import { operations } from '../../generated/operations.ts';
+import type { Log } from '../../ports/runtime.ts';
+import type { Admission } from '../../server/admission.ts';
+import { type Cell, cellUnavailable, routeByCell } from '../../server/cells.ts';
+import { type CellDirectory, openCellDirectory } from '../../storage/cell-directory.ts';
+import {
+  type CellConnections,
+  connectCell,
+  type OpenCell,
+  type SharedParts,
+  startCell,
+} from './open-cell.ts';
+
+/** CHOICE: how often the start of a cell is tried again that could not start with the server. */
+const RETRY_MS = 5_000;
+
+/** CHOICE: how long an app's entry is used without asking the directory again. */
+const CACHE_MS = 10_000;
+/** CHOICE: an app without an entry may get one at any moment. */
+const UNKNOWN_CACHE_MS = 2_000;
+const MAX_CACHED = 100_000;
+const MAX_ABSENT = 10_000;
+/** CHOICE: more look-ups at once are refused, because the directory is slow or flooded with unknown apps. */
+const MAX_LOOK_UPS = 256;
+
+/** The cells of a server. */
+export interface Cells {
+  /** The parts of the pipeline that send each request to the cell of its app. */
+  readonly routes: ReturnType<typeof routeByCell>;
+  /** The cells that have started. */
+  opened(): readonly OpenCell[];
+  /** @throws ApiError not_found for an unknown cell, unavailable for one that has not started. */
+  named(name: string): OpenCell;
+  /** By name, 1 for a cell that cannot serve its apps and 0 for any other. */
+  unavailable(): Promise<Readonly<Record<string, number>>>;
+  /** Rejects while no cell can serve its apps. */
+  checkReady(): Promise<void>;
+  /** Stops the jobs of all cells. The connections stay open. */
+  close(): Promise<void>;
+}
+
+/** The connections of a server to its databases. Opening them does not wait for the databases. */
+export interface Connections {
+  readonly cells: readonly [CellConnections, ...CellConnections[]];
+  /** Undefined for a deployment with one cell. */
+  readonly directory: CellDirectory | undefined;
+  close(): Promise<void>;
+}
+
+export async function connectCells(
+  { cells: [first, ...others], directoryUrl }: ServeConfig['cells'],
+  parts: Parameters<typeof connectCell>[1],
+): Promise<Connections> {
+  const cells: [CellConnections, ...CellConnections[]] = [await connectCell(first, parts)];
+  for (const settings of others) cells.push(await connectCell(settings, parts));
+  const directory =
+    directoryUrl === undefined
+      ? undefined
+      : openCellDirectory(directoryUrl, (err) =>
+          parts.log.warn({ err }, 'lost a connection to the directory of cells'),
+        );
+  return {
+    ...{ cells, directory },
+    async close() {
+      await Promise.all([...cells.map((cell) => cell.close()), directory?.close()]);
+    },
+  };
+}
+
+interface OpenOptions {
+  readonly shared: SharedParts;
+  readonly admissionOf: (name: string) => Admission | undefined;
+  /** Requests in progress of one cell. */
+  readonly mostPerCell: number;
+  /** Called for a cell that starts later than the server. */
+  readonly onLateStart: (cell: OpenCell) => Promise<void>;
+}
+
+/**
+ * Starts all cells. A cell that cannot start is tried again until it does, as long as another one has started.
+ *
+ * @throws StartError when none starts.
+ */
+export async function openCells(
+  { cells: connected, directory }: Connections,
+  { shared, admissionOf, mostPerCell, onLateStart }: OpenOptions,
+): Promise<Cells> {
+  const { log } = shared.services;
+  const open = new Map<string, OpenCell>();
+  const start = async (cell: CellConnections): Promise<OpenCell> => {
+    const started = await startCell(cell, shared, admissionOf(cell.settings.name));
+    open.set(started.name, started);
+    return started;
+  };
+  const results = await Promise.allSettled(connected.map(start));
+  const failures = results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []));
+  if (open.size === 0) throw failures[0];
+  await directory?.prepare().catch((err) => log.error({ err }, 'the directory of cells is unavailable'));
+
+  let isStopped = false;
+  const late = connected.filter(({ settings }) => !open.has(settings.name));
+  const timers = new Set<NodeJS.Timeout>();
+  let starting: Promise<unknown> = Promise.resolve();
+  const retry = (cell: CellConnections, err: unknown): void => {
+    if (isStopped) return;
+    log.error({ err, cell: cell.settings.name }, 'a cell could not start; will retry');
+    const timer = setTimeout(() => {
+      timers.delete(timer);
+      starting = start(cell)
+        .then(async (started) => {
+          await onLateStart(started);
+          log.info({ cell: started.name }, 'a cell has started');
+        })
+        .catch((error: unknown) => retry(cell, error));
+    }, RETRY_MS).unref();
+    timers.add(timer);
+  };
+  for (const [index, cell] of late.entries()) retry(cell, failures[index]);
+
+  const first = connected[0].settings.name;
+  const anyCell = (): Cell => open.get(first) ?? [...open.values()][0]!;
+  const findCell = directory === undefined ? undefined : cachedNames(directory, log);
+  const isKnown = (name: string): boolean => connected.some(({ settings }) => settings.name === name);
+  const named = (name: string): OpenCell => {
+    const cell = open.get(name);
+    if (cell !== undefined) return cell;
+    throw isKnown(name) ? cellUnavailable('the database of this app is unavailable') : notFound('Cell');
+  };
+  const placedIn = (name: string): OpenCell => {
+    if (isKnown(name)) return named(name);
+    log.error({ cell: name }, 'the directory names a cell that is not in the cells file');
+    throw cellUnavailable('the cell of this app is not known to the server');
+  };
+  const isReady = (cell: OpenCell): Promise<boolean> =>
+    cell.checkReady().then(
+      () => true,
+      () => false,
+    );
+  return {
+    routes: routeByCell({
+      operations: Object.keys(operations),
+      cellOf: async (appId) =>
+        findCell === undefined || appId === undefined
+          ? anyCell()
+          : placedIn((await findCell(appId)) ?? first),
+      ...{ anyCell, mostPerCell },
+    }),
+    opened: () => [...open.values()],
+    named,
+    async unavailable() {
+      const states = connected.map(async ({ settings: { name } }) => {
+        const cell = open.get(name);
+        return [name, cell !== undefined && (await isReady(cell)) ? 0 : 1] as const;
+      });
+      return Object.fromEntries(await Promise.all(states));
+    },
+    async checkReady() {
+      const cells = [...open.values()];
+      if (connected.length === 1) return cells[0]!.checkReady();
+      const ready = await Promise.all(cells.map(isReady));
+      if (!ready.includes(true)) throw new Error('no cell can serve its apps');
+    },
+    async close() {
+      isStopped = true;
+      for (const timer of timers) clearTimeout(timer);
+      await starting;
+      await Promise.all([...open.values()].map((cell) => cell.close()));
+    },
+  };
+}
+
+/** The ids that apps can have. Others need no look-up. */
+const appIds = /^[A-Za-z0-9_-]{1,64}$/;
+
+/**
+ * Returns a function that finds the name of an app's cell, undefined for an app without an entry.
+ *
+ * A known entry is used at once, even while the directory is unavailable. After `CACHE_MS` it is read again beside
+ * the request.
+ */
+function cachedNames(
+  directory: CellDirectory,
+  log: Log,
+): (appId: string) => string | undefined | Promise<string | undefined> {
+  const placed = new LRUCache<string, { readonly cell: string; readonly untilMs: number }>({
+    max: MAX_CACHED,
+  });
+  const absent = new LRUCache<string, true>({ max: MAX_ABSENT, ttl: UNKNOWN_CACHE_MS });
+  const lookUps = new Map<string, Promise<string | undefined>>();
+  const lookUp = async (appId: string): Promise<string | undefined> => {
+    try {
+      const cell = await directory.find(appId);
+      if (cell === undefined) absent.set(appId, true);
+      else placed.set(appId, { cell, untilMs: performance.now() + CACHE_MS });
+      return cell;
+    } catch (err) {
+      log.warn({ err }, 'the directory of cells is unavailable');
+      const known = placed.get(appId)?.cell;
+      if (known === undefined) throw cellUnavailable('the directory of apps is unavailable');
+      return known;
+    } finally {
+      lookUps.delete(appId);
+    }
+  };
+  const begin = (appId: string): Promise<string | undefined> => {
+    const begun = lookUps.get(appId) ?? lookUp(appId);
+    lookUps.set(appId, begun);
+    return begun;
+  };
+  return (appId) => {
+    const known = placed.get(appId);
+    const hasRoom = lookUps.size < MAX_LOOK_UPS;
+    if (known !== undefined) {
+      if (performance.now() >= known.untilMs && hasRoom) void begin(appId);
+      return known.cell;
+    }
+    if (!appIds.test(appId) || absent.has(appId)) return undefined;
+    if (!hasRoom) throw cellUnavailable('the directory of apps has too many look-ups in progress');
+    return begin(appId);
+  };
+}

@@ -1,0 +1,132 @@
+import * as check from './checks.ts';
+import { type Faults, readText } from './checks.ts';
+
+/** A database, or a schema of one, with all tables. An app and everything that belongs to it is in one cell. */
+export interface CellSettings {
+  readonly name: string;
+  readonly databaseUrl: string;
+  /** The connections for requests of each worker. */
+  readonly poolSize: number;
+  /** A streaming replica of the database, from which lists are read. */
+  readonly replicaUrl?: string | undefined;
+  /** The file of the last signed checkpoint of the audit log. Undefined keeps it only in memory. */
+  readonly checkpointFile?: string | undefined;
+  /** Whether new apps may be placed in this cell. */
+  readonly acceptsApps: boolean;
+}
+
+/** All cells of a deployment. */
+export interface CellsSettings {
+  /** The database that knows the cell of each app. Undefined for a deployment with one cell. */
+  readonly directoryUrl: string | undefined;
+  /** The first cell has the apps that the directory does not know. */
+  readonly cells: readonly [CellSettings, ...CellSettings[]];
+}
+
+/** The name of the only cell of a deployment without a cells file. */
+export const ONLY_CELL = 'default';
+
+/** The content of the cells file. */
+export interface CellsFile {
+  directory_url: string;
+  cells: {
+    name: string;
+    database_url: string;
+    pool?: number;
+    replica_url?: string;
+    checkpoint_file?: string;
+    accepts_apps?: boolean;
+  }[];
+}
+
+const cellKeys = ['name', 'database_url', 'pool', 'replica_url', 'checkpoint_file', 'accepts_apps'];
+const names = /^[a-z0-9][a-z0-9-]{0,31}$/;
+
+/**
+ * Reads the file that CUSTOS_CELLS_FILE names. Every fault names the file and the place in it.
+ *
+ * @param poolSize of cells that have no size of their own.
+ * @returns undefined after a fault.
+ */
+export function readCellsFile(
+  faults: Faults,
+  {
+    variable,
+    path,
+    poolSize,
+  }: { readonly variable: string; readonly path: string; readonly poolSize: number },
+): CellsSettings | undefined {
+  const before = faults.length;
+  const file = parseCellsFile(faults, variable, path);
+  if (file === undefined || faults.length > before) return undefined;
+  const [first, ...others] = file.cells.map((cell) => ({
+    name: cell.name,
+    databaseUrl: cell.database_url,
+    poolSize: cell.pool ?? poolSize,
+    replicaUrl: cell.replica_url,
+    checkpointFile: cell.checkpoint_file,
+    acceptsApps: cell.accepts_apps ?? true,
+  }));
+  return first && { directoryUrl: file.directory_url, cells: [first, ...others] };
+}
+
+function parseCellsFile(faults: Faults, variable: string, path: string): CellsFile | undefined {
+  const text = readText(faults, variable, path);
+  if (text === undefined) return undefined;
+  const fault = (place: string, expected: string): void => {
+    faults.push(`${variable}: \`${path}\`${place === '' ? '' : ` at ${place}`}: expected ${expected}`);
+  };
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(text);
+  } catch (error) {
+    fault('', `JSON (${(error as Error).message})`);
+    return undefined;
+  }
+  const file = parsed as Partial<CellsFile> | null;
+  if (typeof file !== 'object' || file === null || !Array.isArray(file.cells) || file.cells.length === 0) {
+    fault('/cells', 'a list of at least one cell');
+    return undefined;
+  }
+  check.databaseUrl(faults, `${variable}: \`${path}\` at /directory_url`, file.directory_url);
+  for (const [index, cell] of file.cells.entries())
+    checkCell(faults, cell, `/cells/${index}`, { variable, path, fault });
+  for (const key of ['name', 'database_url'] as const) {
+    for (const [index, cell] of file.cells.entries()) {
+      const earlier = file.cells.findIndex((other) => other?.[key] === cell?.[key]);
+      if (cell?.[key] !== undefined && earlier < index)
+        fault(`/cells/${index}/${key}`, `another ${key} than that of cell ${earlier}`);
+    }
+  }
+  return file as CellsFile;
+}
+
+function checkCell(
+  faults: Faults,
+  cell: Partial<CellsFile['cells'][number]> | null,
+  at: string,
+  {
+    variable,
+    path,
+    fault,
+  }: { variable: string; path: string; fault: (place: string, expected: string) => void },
+): void {
+  if (typeof cell !== 'object' || cell === null) {
+    fault(at, 'an object');
+    return;
+  }
+  for (const key of Object.keys(cell))
+    if (!cellKeys.includes(key)) fault(`${at}/${key}`, `one of ${cellKeys.join(', ')}`);
+  if (typeof cell.name !== 'string' || !names.test(cell.name))
+    fault(`${at}/name`, 'a name of lower-case letters, digits and `-`, at most 32');
+  const prefix = `${variable}: \`${path}\` at ${at}`;
+  check.databaseUrl(faults, `${prefix}/database_url`, cell.database_url);
+  if (cell.replica_url !== undefined) check.databaseUrl(faults, `${prefix}/replica_url`, cell.replica_url);
+  const { pool, accepts_apps: acceptsApps, checkpoint_file: checkpointFile } = cell;
+  if (pool !== undefined && !(Number.isInteger(pool) && pool >= 1 && pool <= 1000))
+    fault(`${at}/pool`, 'a whole number from 1 to 1000');
+  if (acceptsApps !== undefined && typeof acceptsApps !== 'boolean')
+    fault(`${at}/accepts_apps`, 'true or false');
+  if (checkpointFile !== undefined && (typeof checkpointFile !== 'string' || !checkpointFile.startsWith('/')))
+    fault(`${at}/checkpoint_file`, 'an absolute path');
+}

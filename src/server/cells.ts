@@ -1,0 +1,89 @@
+import { ApiError } from '../errors.ts';
+import type { RecordDenial } from './audit.ts';
+import { type Authenticate, readClientBasic, readClientCredentials } from './authenticate.ts';
+import type { PipelineOptions } from './pipeline.ts';
+import type { RateLimiter } from './rate-limit.ts';
+import type { OperationHandlers, RequestState } from './request-state.ts';
+
+/** What answers the requests of the apps of one cell: everything that belongs to its database. */
+export interface Cell {
+  readonly name: string;
+  readonly authenticate: Authenticate;
+  readonly handlers: OperationHandlers;
+  readonly rateLimiter: RateLimiter | undefined;
+  readonly recordDenial: RecordDenial;
+}
+
+interface RouteOptions {
+  /** The ids of all operations. */
+  readonly operations: readonly string[];
+  /**
+   * Finds the cell of an app. An app that no cell has is refused by the cell that this returns.
+   *
+   * @param appId undefined for a request that names no app.
+   * @throws ApiError unavailable while the cell, or what knows it, is away.
+   */
+  readonly cellOf: (appId: string | undefined) => Cell | Promise<Cell>;
+  /** The cell of requests whose own cell is not known yet. */
+  readonly anyCell: () => Cell;
+  /** The most requests of one cell in progress, so that a cell that hangs leaves room for the others. */
+  readonly mostPerCell: number;
+}
+
+/** The parts of a pipeline that send each request to the cell of its app. */
+export function routeByCell({
+  operations,
+  cellOf,
+  anyCell,
+  mostPerCell,
+}: RouteOptions): Required<
+  Pick<PipelineOptions, 'authenticate' | 'handlers' | 'recordDenial' | 'rateLimiter'>
+> {
+  const inProgress = new Map<string, number>();
+  const known = new Map<string, Cell>();
+
+  const enter = (state: RequestState, { name }: Cell): void => {
+    if (state.cell === name) return;
+    const count = inProgress.get(name) ?? 0;
+    if (count >= mostPerCell) throw cellUnavailable('the cell of this app has too many requests in progress');
+    inProgress.set(name, count + 1);
+    state.response.once('close', () => inProgress.set(name, inProgress.get(name)! - 1));
+  };
+  const of = ({ cell }: RequestState): Cell => (cell === undefined ? anyCell() : known.get(cell)!);
+  const rateLimiter: RateLimiter = {
+    countRequest: async (state) => (await of(state).rateLimiter?.countRequest(state)) ?? {},
+    countWork: async (state) => of(state).rateLimiter?.countWork(state),
+    countPage: (address, bytes) => anyCell().rateLimiter?.countPage(address, bytes),
+    chargeGuess: (state) => of(state).rateLimiter?.chargeGuess(state),
+  };
+  return {
+    rateLimiter,
+    async authenticate(state) {
+      const cell = await cellOf(appIdOf(state));
+      known.set(cell.name, cell);
+      enter(state, cell);
+      state.cell = cell.name;
+      await cell.authenticate(state);
+    },
+    handlers: Object.fromEntries(
+      operations.map((id) => [id, (context, state) => of(state).handlers[id]!(context, state)]),
+    ),
+    recordDenial: (state, error) => of(state).recordDenial(state, error),
+  };
+}
+
+/** The refusal while a cell cannot answer. */
+export function cellUnavailable(message: string): ApiError {
+  return new ApiError('unavailable', message, { headers: { 'retry-after': '2' } });
+}
+
+/** The app that a request names, before its credentials are checked. */
+function appIdOf(state: RequestState): string | undefined {
+  const { headers, route, isBodyRead } = state;
+  const named = headers['service-app-id'];
+  if (route?.operation.security === 'oauth-client') {
+    if (headers.authorization !== undefined) return readClientBasic(headers.authorization)[0]?.appId;
+    return isBodyRead ? readClientCredentials(state).clientId : undefined;
+  }
+  return typeof named === 'string' ? named : route?.params.app_id;
+}

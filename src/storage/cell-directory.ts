@@ -1,0 +1,70 @@
+import { postgresPool } from './postgres-dialect.ts';
+
+const TABLE = 'app_cells';
+
+/** Which cell has the data of an app. */
+export interface PlacedApp {
+  readonly app_id: string;
+  readonly cell: string;
+}
+
+/** The database that knows the cell of each app. */
+export interface CellDirectory {
+  /** Makes the table if it does not exist. */
+  prepare(): Promise<void>;
+  /** Returns undefined for an app without an entry. Rejects while the database is unavailable. */
+  find(appId: string): Promise<string | undefined>;
+  /** Places a new app. Returns false if the app already has an entry. */
+  place(app: PlacedApp): Promise<boolean>;
+  /** Removes the entry of an app that could not be created. */
+  forget(appId: string): Promise<void>;
+  /** The number of apps with an entry, by cell. */
+  countByCell(): Promise<ReadonlyMap<string, number>>;
+  close(): Promise<void>;
+}
+
+/** A look-up that takes longer is useless, because its request has been refused by then. */
+const timeouts = {
+  connectMs: 1_000,
+  statementMs: 1_000,
+  lockMs: 1_000,
+  idleInTransactionMs: 5_000,
+  silenceMs: 2_000,
+};
+
+export function openCellDirectory(url: string, onConnectionError: (error: Error) => void): CellDirectory {
+  const pool = postgresPool({ connectionString: url, max: 4 }, onConnectionError, timeouts);
+  const query = async <Row extends object>(text: string, values: readonly string[] = []) =>
+    (await pool.query<Row>(text, [...values])).rows;
+  return {
+    async prepare() {
+      const create = () =>
+        query(
+          `create table if not exists ${TABLE} (app_id text primary key, cell text not null, placed_at timestamptz not null default now())`,
+        );
+      // Another process may create it at the same time, which `if not exists` does not prevent.
+      await create().catch(create);
+    },
+    async find(appId) {
+      const [row] = await query<PlacedApp>(`select cell from ${TABLE} where app_id = $1`, [appId]);
+      return row?.cell;
+    },
+    async place({ app_id: appId, cell }) {
+      const rows = await query(
+        `insert into ${TABLE} (app_id, cell) values ($1, $2) on conflict do nothing returning app_id`,
+        [appId, cell],
+      );
+      return rows.length > 0;
+    },
+    async forget(appId) {
+      await query(`delete from ${TABLE} where app_id = $1`, [appId]);
+    },
+    async countByCell() {
+      const rows = await query<{ cell: string; apps: string }>(
+        `select cell, count(*) as apps from ${TABLE} group by cell`,
+      );
+      return new Map(rows.map(({ cell, apps }) => [cell, Number(apps)]));
+    },
+    close: () => pool.end(),
+  };
+}

@@ -1,0 +1,257 @@
+import { randomBytes } from 'node:crypto';
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Client } from 'pg';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { administerApps } from '../../../src/admin/administration.ts';
+import { exportLog } from '../../../src/admin/audit/export-log.ts';
+import { verifyLog } from '../../../src/admin/audit/verify-log.ts';
+import type { CellsFile } from '../../../src/config/cells.ts';
+import { openCellDirectory } from '../../../src/storage/cell-directory.ts';
+import { startProduction, type TestProduction } from '../../support/monitoring/production.ts';
+import { freshPostgres } from '../../support/postgres/borrow-database.ts';
+import { type PostgresProxy, startPostgresProxy } from '../../support/postgres/postgres-proxy.ts';
+import { temporaryFolder } from '../../support/run-custos.ts';
+
+/*
+ * One server over two cells: the app of each is in its own database, behind a proxy that can freeze it. The directory
+ * is a third database.
+ */
+
+interface PlacedApp {
+  readonly id: string;
+  readonly secret: string;
+  readonly url: string;
+}
+
+const keys = { CUSTOS_MASTER_KEY: randomBytes(32).toString('hex') };
+const folder = temporaryFolder();
+const path = join(folder, 'cells.json');
+
+let server: TestProduction;
+let proxies: Record<'eu' | 'us' | 'directory', PostgresProxy>;
+let apps: Record<'eu' | 'us', PlacedApp>;
+let file: CellsFile;
+
+beforeAll(async () => {
+  const urls = { eu: await freshPostgres(), us: await freshPostgres(), directory: await freshPostgres() };
+  proxies = {
+    eu: await startPostgresProxy(urls.eu),
+    us: await startPostgresProxy(urls.us),
+    directory: await startPostgresProxy(urls.directory),
+  };
+  const directory = openCellDirectory(urls.directory, () => undefined);
+  await directory.prepare();
+  const placed = async (cell: 'eu' | 'us'): Promise<PlacedApp> => {
+    const { id, secret } = await administerApps({ kind: 'postgres', url: urls[cell] }).createApp(cell);
+    expect(await directory.place({ app_id: id, cell })).toBe(true);
+    return { id, secret, url: urls[cell] };
+  };
+  apps = { eu: await placed('eu'), us: await placed('us') };
+  await directory.close();
+  file = {
+    directory_url: proxies.directory.url,
+    cells: (['eu', 'us'] as const).map((name) => ({ name, database_url: proxies[name].url })),
+  };
+  writeFileSync(path, JSON.stringify(file));
+  server = await startProduction({ ...keys, CUSTOS_CELLS_FILE: path });
+});
+afterAll(async () => {
+  await server.close();
+  for (const proxy of Object.values(proxies)) await proxy[Symbol.asyncDispose]();
+});
+
+interface Called {
+  readonly status: number;
+  readonly body: { readonly id?: string };
+  readonly retryAfter: string | null;
+  readonly ms: number;
+}
+
+async function call(
+  app: Pick<PlacedApp, 'id' | 'secret'>,
+  method: string,
+  target: string,
+  body?: object,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<Called> {
+  const startedMs = performance.now();
+  const response = await fetch(`${server.baseUrl}${target}`, {
+    method,
+    headers: {
+      ...server.proxied,
+      'service-app-id': app.id,
+      authorization: `Basic ${Buffer.from(`${app.id}:${app.secret}`).toString('base64')}`,
+      'content-type': 'application/json',
+      ...headers,
+    },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+  return {
+    status: response.status,
+    body: (await response.json()) as Called['body'],
+    retryAfter: response.headers.get('retry-after'),
+    ms: performance.now() - startedMs,
+  };
+}
+
+const createWallet = (app: PlacedApp, headers?: Readonly<Record<string, string>>) =>
+  call(app, 'POST', '/v1/wallets', { chain_type: 'ethereum' }, headers);
+
+const sign = (app: PlacedApp, walletId: string) =>
+  call(app, 'POST', `/v1/wallets/${walletId}/rpc`, {
+    method: 'personal_sign',
+    params: { message: 'Hello', encoding: 'utf-8' },
+  });
+
+/** The number of rows of each table that has an app, by app. */
+async function rowsByApp(url: string): Promise<ReadonlyMap<string, number>> {
+  const client = new Client({ connectionString: url });
+  await client.connect();
+  const { rows: tables } = await client.query<{ name: string }>(
+    "select distinct table_name as name from information_schema.columns where column_name = 'app_id' and table_schema = current_schema()",
+  );
+  const counts = new Map<string, number>();
+  for (const { name } of tables) {
+    const { rows } = await client.query<{ app_id: string | null; count: string }>(
+      `select app_id, count(*) from "${name}" group by app_id`,
+    );
+    for (const { app_id: id, count } of rows)
+      if (id !== null) counts.set(id, (counts.get(id) ?? 0) + Number(count));
+  }
+  await client.end();
+  return counts;
+}
+
+test('each app works through one address, and its rows are in its cell only', async () => {
+  for (const app of [apps.eu, apps.us]) {
+    const wallet = await createWallet(app);
+    expect(wallet.status).toBe(200);
+    expect((await sign(app, wallet.body.id!)).status).toBe(200);
+    expect((await call(app, 'GET', `/v1/wallets/${wallet.body.id}`)).status).toBe(200);
+    const user = await call(app, 'POST', '/v1/users', {
+      linked_accounts: [{ type: 'email', address: `${randomBytes(6).toString('hex')}@acme.example` }],
+    });
+    expect(user.status).toBe(200);
+    const other = app === apps.eu ? apps.us : apps.eu;
+    expect((await call(other, 'GET', `/v1/wallets/${wallet.body.id}`)).status).toBe(404);
+    const rows = await rowsByApp(app.url);
+    expect(rows.get(app.id)).toBeGreaterThan(5);
+    expect(rows.has(other.id)).toBe(false);
+  }
+});
+
+test('credentials of one app do not open another, in the same cell or in another one', async () => {
+  const wrong = await call({ id: apps.eu.id, secret: apps.us.secret }, 'GET', '/v1/wallets');
+  expect(wrong.status).toBe(401);
+  const mixed = await call(apps.us, 'GET', '/v1/wallets', undefined, { 'service-app-id': apps.eu.id });
+  expect(mixed).toMatchObject({ status: 401, body: wrong.body });
+  const unknown = await call({ id: 'unknown', secret: 'unknown' }, 'GET', '/v1/wallets');
+  expect(unknown).toMatchObject({ status: 401, body: wrong.body });
+});
+
+test('an idempotency key of one app is not one of an app in another cell', async () => {
+  const key = { 'service-idempotency-key': randomBytes(8).toString('hex') };
+  const [eu, again, us] = [
+    await createWallet(apps.eu, key),
+    await createWallet(apps.eu, key),
+    await createWallet(apps.us, key),
+  ];
+  expect(again.body.id).toBe(eu.body.id);
+  expect(us.body.id).not.toBe(eu.body.id);
+});
+
+test('while a cell is frozen, the apps of the other are served, and its own get 503; nothing acknowledged is lost', async () => {
+  const acknowledged = { eu: new Set<string>(), us: new Set<string>() };
+  const refused: Called[] = [];
+  const late: number[] = [];
+  let isOver = false;
+  const load = async (cell: 'eu' | 'us'): Promise<void> => {
+    while (!isOver) {
+      const { status, body, ...rest } = await createWallet(apps[cell]);
+      if (status === 200) acknowledged[cell].add(body.id!);
+      else if (cell === 'us') refused.push({ status, body, ...rest });
+      else expect({ status, body }).toBe('never, because the cell is not frozen');
+      if (cell === 'eu') late.push(rest.ms);
+    }
+  };
+  proxies.us.freeze();
+  const work = ['eu', 'eu', ...Array<'us'>(40).fill('us')].map((cell) => load(cell as 'eu' | 'us'));
+  await expect.poll(() => refused.length, { timeout: 30_000 }).toBeGreaterThan(40);
+  expect(acknowledged.eu.size).toBeGreaterThan(20);
+  expect(Math.max(...late)).toBeLessThan(3_000);
+  for (const { status, retryAfter } of refused) expect([status, Number(retryAfter) > 0]).toEqual([503, true]);
+  const ready = await fetch(`${server.adminUrl}/readyz`);
+  expect(ready.status).toBe(200);
+  expect(await server.metrics()).toContain('custos_cell_unavailable{cell="us"} 1');
+  expect(await server.metrics()).toContain('custos_cell_unavailable{cell="eu"} 0');
+  proxies.us.thaw();
+  const known = acknowledged.us.size;
+  await expect.poll(() => acknowledged.us.size, { timeout: 30_000 }).toBeGreaterThan(known + 3);
+  isOver = true;
+  await Promise.all(work);
+  for (const cell of ['eu', 'us'] as const) {
+    const client = new Client({ connectionString: apps[cell].url });
+    await client.connect();
+    const { rows } = await client.query<{ id: string }>('select id from wallets');
+    await client.end();
+    const stored = new Set(rows.map(({ id }) => id));
+    expect([...acknowledged[cell]].filter((id) => !stored.has(id))).toEqual([]);
+  }
+  await expect
+    .poll(() => server.metrics(), { timeout: 10_000 })
+    .toContain('custos_cell_unavailable{cell="us"} 0');
+});
+
+test('while the directory is away, apps that are known are served, and others get 503', async () => {
+  expect((await call(apps.us, 'GET', '/v1/wallets')).status).toBe(200);
+  proxies.directory.freeze();
+  try {
+    expect((await call(apps.us, 'GET', '/v1/wallets')).status).toBe(200);
+    const unknown = await call({ id: 'never-seen', secret: 'x' }, 'GET', '/v1/wallets');
+    expect([unknown.status, Number(unknown.retryAfter) > 0]).toEqual([503, true]);
+  } finally {
+    proxies.directory.thaw();
+  }
+  await expect
+    .poll(async () => (await call({ id: 'not-there', secret: 'x' }, 'GET', '/v1/wallets')).status, {
+      timeout: 10_000,
+    })
+    .toBe(401);
+});
+
+test('each cell has an audit log of its own, which verifies offline', async () => {
+  for (const { url } of [apps.eu, apps.us]) {
+    const to = join(temporaryFolder(), 'audit');
+    await expect
+      .poll(() => exportLog({ kind: 'postgres', url }, to).catch(() => undefined), { timeout: 20_000 })
+      .toMatchObject({ from: 0 });
+    const verified = await verifyLog(to);
+    expect(verified.faults).toEqual([]);
+    expect(verified.size).toBeGreaterThan(1);
+    rmSync(to, { recursive: true });
+  }
+});
+
+test('a server starts while a cell is away, and serves it when it is back', async () => {
+  const lines: string[] = [];
+  const noted = (_: object, message: string) => void lines.push(message);
+  const log = { debug: () => undefined, info: noted, warn: noted, error: noted };
+  proxies.us.freeze();
+  const first = server;
+  const second = await startProduction({ ...keys, CUSTOS_CELLS_FILE: path }, log);
+  try {
+    server = second;
+    expect((await call(apps.eu, 'GET', '/v1/wallets')).status).toBe(200);
+    expect((await call(apps.us, 'GET', '/v1/wallets')).status).toBe(503);
+    proxies.us.thaw();
+    await expect
+      .poll(async () => (await call(apps.us, 'GET', '/v1/wallets')).status, { timeout: 30_000 })
+      .toBe(200);
+    expect(lines).toContain('a cell could not start; will retry');
+  } finally {
+    server = first;
+    proxies.us.thaw();
+    await second.close();
+  }
+});
