@@ -10,8 +10,8 @@ interface AddFlags {
 }
 
 const examples = `
-A cell is a database, or a schema of one, with all data of some apps. The file in
-CUSTOS_CELLS_FILE names all cells of a deployment; servers read it when they
+A cell is a database, or a schema of one, with all data of some apps. The file
+in CUSTOS_CELLS_FILE names all cells of a deployment; servers read it when they
 start. See docs/cells.md.
 
 Examples:

@@ -44,7 +44,9 @@ interface Watched {
   readonly chains: readonly { readonly caip2: string }[];
   /** The open cells. */
   readonly cells: () => readonly WatchedCell[];
-  /** By name, 1 for a cell that cannot serve its apps. Undefined for a server without cells. */
+  /** Whether the metrics of databases have the label `cell`. Default: no. */
+  readonly hasCells?: boolean;
+  /** By name, 1 for a cell that cannot serve its apps. Undefined for a sandbox. */
   readonly unavailable?: (() => Promise<Readonly<Record<string, number>>>) | undefined;
 }
 
@@ -62,7 +64,7 @@ interface WatchedCell {
 export async function watchServer(metrics: ServerMetrics | undefined, watched: Watched): Promise<void> {
   if (metrics === undefined) return;
   const gauges = await import('../observability/gauges.ts');
-  const { admission, cells, unavailable } = watched;
+  const { admission, cells, hasCells = false, unavailable } = watched;
   const readUtilization = utilizationReader();
   const { registry } = metrics;
   gauges.addUtilization(registry, readUtilization);
@@ -74,7 +76,7 @@ export async function watchServer(metrics: ServerMetrics | undefined, watched: W
     known.set(cell, facts);
     return facts;
   };
-  gauges.addCells(registry, () => cells().map(factsOf), unavailable !== undefined);
+  gauges.addCells(registry, () => cells().map(factsOf), hasCells);
   if (unavailable !== undefined) gauges.addUnavailableCells(registry, unavailable);
   gauges.addHeads(registry, headReaders(gauges, watched));
 }

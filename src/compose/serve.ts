@@ -153,7 +153,7 @@ export async function startProduction(
     await watchServer(metrics, {
       ...{ services, chains: config.rpc, cells: opened.opened },
       admission: admission && { counts: () => sumOfCounts([admission, ...ofCells]) },
-      unavailable: hasCells ? opened.unavailable : undefined,
+      ...{ hasCells, unavailable: opened.unavailable },
     });
     const newRequestId = requestIdsFrom(entropy);
     const transport = { plainHttp: false, trustedProxies: config.trustedProxies, strictTransport: true };

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { Client } from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { administerApps } from '../../../src/admin/administration.ts';
@@ -54,7 +55,8 @@ beforeAll(async () => {
     cells: (['eu', 'us'] as const).map((name) => ({ name, database_url: proxies[name].url })),
   };
   writeFileSync(path, JSON.stringify(file));
-  server = await startProduction({ ...keys, CUSTOS_CELLS_FILE: path });
+  // The machine of the tests may be busy: requests are not refused because the event loop is late.
+  server = await startProduction({ ...keys, CUSTOS_CELLS_FILE: path, CUSTOS_MAX_DELAY_MS: '3000' });
 });
 afterAll(async () => {
   await server.close();
@@ -170,15 +172,18 @@ test('while a cell is frozen, the apps of the other are served, and its own get 
     while (!isOver) {
       const { status, body, ...rest } = await createWallet(apps[cell]);
       if (status === 200) acknowledged[cell].add(body.id!);
-      else if (cell === 'us') refused.push({ status, body, ...rest });
-      else expect({ status, body }).toBe('never, because the cell is not frozen');
+      else if (cell === 'us') {
+        refused.push({ status, body, ...rest });
+        await pause(50);
+      } else expect({ status, body }).toBe('never, because the cell is not frozen');
       if (cell === 'eu') late.push(rest.ms);
     }
   };
   proxies.us.freeze();
   const work = ['eu', 'eu', ...Array<'us'>(40).fill('us')].map((cell) => load(cell as 'eu' | 'us'));
-  await expect.poll(() => refused.length, { timeout: 30_000 }).toBeGreaterThan(40);
-  expect(acknowledged.eu.size).toBeGreaterThan(20);
+  await expect
+    .poll(() => Math.min(refused.length, 2 * acknowledged.eu.size), { timeout: 60_000 })
+    .toBeGreaterThan(40);
   expect(Math.max(...late)).toBeLessThan(3_000);
   for (const { status, retryAfter } of refused) expect([status, Number(retryAfter) > 0]).toEqual([503, true]);
   const ready = await fetch(`${server.adminUrl}/readyz`);
