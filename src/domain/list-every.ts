@@ -16,8 +16,8 @@ interface EveryFilter<Entity, Excluded extends string> {
 }
 
 /**
- * One page of the rows of all apps that match a filter, newest first. Only for a sandbox, because no index has this
- * order.
+ * Lists one page of the rows of all apps that match a filter, newest first. Only for a sandbox, because no index has
+ * this order.
  *
  * @throws ApiError invalid_data for an unknown cursor.
  */

@@ -6,14 +6,14 @@ import type { Tables } from './tables.ts';
 
 export type { PreparedQuery };
 
-/** `prepareQuery` of `src/storage`, typed for our tables. */
+/** Does the same as `prepareQuery` of `src/storage`, with the types of our tables. */
 export function prepareQuery<Input extends object, Row = never>(
   build: (database: Kysely<Tables>, input: Input) => Compilable<Row>,
 ): PreparedQuery<Input, Row> {
   return prepareQueryOf(build);
 }
 
-// The number of ids per statement. Other requests can run between statements.
+// The maximum number of ids per statement. Other requests can run between statements.
 const AT_ONCE = 10;
 
 /** Reads the rows of a list of ids of an app. */
@@ -22,12 +22,12 @@ export type QueryOfIds<Row> = (
   ids: readonly string[],
 ) => Promise<Row[]>;
 
-/** The ids by position, and the id of the app. */
+/** The parameters of a query: the ids by position, and the id of the app. */
 type Input = { readonly [place: number]: string } & { readonly appId: string };
 
 /**
- * A prepared query for a list of ids. Long lists are read in parts, so that only one query per length of a part is
- * prepared.
+ * Returns a function that reads the rows of a list of ids. It reads long lists in parts of at most ten ids, so that at
+ * most ten queries are prepared.
  *
  * @param build must pass the ids and the app's id on unchanged.
  */
@@ -58,7 +58,7 @@ export function prepareQueryOfIds<Row>(
   };
 }
 
-/** Splits the list into parts of `AT_ONCE` ids. Other requests can run between the parts. */
+/** Yields a list of ids in parts of at most `AT_ONCE` ids. Other requests can run between the parts. */
 export async function* inParts(ids: readonly string[]): AsyncGenerator<readonly string[]> {
   for (let from = 0; from < ids.length; from += AT_ONCE) {
     if (from > 0) await setImmediate();

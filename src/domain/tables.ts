@@ -82,7 +82,7 @@ import {
   WalletSignerEntity,
 } from './wallets/wallets/wallet.entity.ts';
 
-/** Every table. List a new entity here, then run `npm run migration -- <what-it-does>`. */
+/** The entities of all tables. Add each new entity here, then run `npm run migration -- <what-it-does>`. */
 export const entities = [
   AcceptedAccountEntity,
   AccountEntity,

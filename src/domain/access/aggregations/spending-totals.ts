@@ -49,8 +49,8 @@ export const nothingCounted: SpendingTotals = { totalOf: () => undefined, record
  */
 const MAX_GROUPS = 500;
 /**
- * CHOICE: the maximum number of calls of one request that an aggregation counts. The limit on comparisons can refuse
- * the request earlier.
+ * CHOICE: the maximum number of calls of one request that an aggregation counts. The limit on comparisons can refuse a
+ * request with fewer calls.
  */
 const MAX_COUNTED_UNITS = 1000;
 
@@ -263,7 +263,11 @@ async function readTotals(
   return { totals, entries };
 }
 
-/** @throws ApiError invalid_data for a request that is so large that counting it would delay other requests. */
+/**
+ * Refuses a request that is so large that counting it would delay other requests.
+ *
+ * @throws ApiError invalid_data
+ */
 function requireCountable(rows: readonly CountedAggregation[], action: PolicyAction, nowMs: number): void {
   const { length } = action.units;
   const counting = rows.map(compiledOf).filter(({ method }) => method === action.method);

@@ -17,7 +17,7 @@ export interface StoredKeyQuorum {
   readonly displayName: string | null;
   /** The number of members that must sign; null means all. */
   readonly threshold: number | null;
-  /** This list and the next ones keep the order of the request. */
+  /** This list and the two that follow keep the order of the request. */
   readonly publicKeys: readonly string[];
   readonly userIds: readonly string[];
   readonly keyQuorumIds: readonly string[];
@@ -155,7 +155,11 @@ function missingKeyQuorums(ids: readonly string[], pointer: string): ApiError {
   });
 }
 
-/** KYSELY: the entity manager has no key-share lock. */
+/**
+ * Selects rows and locks them against deletion.
+ *
+ * KYSELY: the entity manager has no key-share lock.
+ */
 function selectForKeyShare({ app, em }: KeyQuorumContext, ids: readonly string[]) {
   return em
     .getKysely<Tables>()

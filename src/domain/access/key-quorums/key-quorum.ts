@@ -373,7 +373,11 @@ export async function requireFewMembers(
   }
 }
 
-/** KYSELY: one statement counts the members of several key quorums and of their nested key quorums. */
+/**
+ * Counts the members of key quorums, including those of nested key quorums.
+ *
+ * KYSELY: one statement joins the members with the members of nested key quorums.
+ */
 async function countMembers({ em }: KeyQuorumContext, ids: readonly string[]): Promise<number> {
   const { count } = await em
     .getKysely<Tables>()

@@ -262,7 +262,7 @@ function baseOf(
 ): QuorumBase {
   const references = quorums.map((inner) => {
     const nested = records.get(inner);
-    // The nested key quorum was deleted. No record has its id as a reference, so it never counts.
+    // The nested key quorum was deleted. Its id stays as a reference that no record has, so it never counts.
     return nested === undefined ? inner : quorumReference(nested.base);
   });
   const base = { appId: app.id, id, threshold, publicKeys, userIds, quorums: references };

@@ -93,7 +93,7 @@ async function quorumOfOne(
   const known = await findImplicit(context, implicitFor);
   if (known !== undefined) return known;
   const database = context.em.getKysely<Tables>();
-  // Draw the id even if it is not needed. Otherwise, the later ids of a seeded sandbox would depend on whether the
+  // Draw the id even if it is not needed, so that the later ids of a seeded sandbox do not depend on whether the key
   // quorum exists.
   const drawn = context.ids.cuid2();
   const id = newId ?? drawn;

@@ -137,7 +137,11 @@ export async function requirePolicies(
   }
 }
 
-/** KYSELY: the entity manager has no key-share lock. */
+/**
+ * Selects rows and locks them against deletion.
+ *
+ * KYSELY: the entity manager has no key-share lock.
+ */
 function selectChainType({ app, em }: Pick<OperationContext, 'app' | 'em'>, id: string) {
   return em
     .getKysely<Tables>()

@@ -263,7 +263,11 @@ export async function deletePolicy(context: OperationContext, id: string): Promi
   await dismissIntentsAbout(context, { resource: 'policy', id, change: 'deleted' });
 }
 
-/** KYSELY: reads `wallets`, whose entity belongs to a higher layer. */
+/**
+ * Returns whether a wallet or an additional signer uses the policy.
+ *
+ * KYSELY: reads `wallets`, whose entity belongs to a higher layer.
+ */
 async function isInUse({ em }: Pick<OperationContext, 'em'>, id: string): Promise<boolean> {
   const database = em.getKysely<Tables>();
   const wallet = await database

@@ -206,6 +206,8 @@ function healthAfter(health: Health, { isDelivered, nowMs }: FinishedAttempt): H
 }
 
 /**
+ * Returns whether an endpoint has failed for so long that it is disabled.
+ *
  * CHOICE: an endpoint is disabled after five days of failures if three things hold: the last failure is at least five
  * days after the first, attempts failed on five different days, and none succeeded. Days without attempts do not count,
  * so two failures far apart do not disable an endpoint.

@@ -110,7 +110,7 @@ function noteEvent(
   noteChange(notes, { appId, what: type, id: resourceId });
 }
 
-/** Adds a transaction that was stored to the notes of the unit of work. */
+/** Adds the id of a stored transaction to the notes of the unit of work. */
 export function noteTransaction(notes: UnitNotes, id: string): void {
   requireOpen(notes);
   notes.transactions.push(id);

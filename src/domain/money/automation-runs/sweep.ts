@@ -190,8 +190,8 @@ export interface Sweep {
  * Plans the sweep of a wallet's whole balance of the deposited asset. If it is the native asset, an amount for gas
  * stays in the wallet, unless the chain's paymaster pays. Returns undefined if there is nothing to sweep.
  *
- * @throws ApiError not_supported and what the planned operation throws; the port's error when the chain cannot be
- * reached.
+ * @throws ApiError not_supported; insufficient_funds when the balance does not pay the gas;
+ * transaction_broadcast_failure. Rejects with the port's error when the chain cannot be reached.
  */
 export async function planSweep(
   context: PlanContext,

@@ -241,7 +241,7 @@ async function requireExchanged(
   const asked = await Promise.all(
     sources.map((source) => isExchanged(context, source, { arriving, target })),
   );
-  // Leave out the destination asset itself: a deposit of it stays in the wallet.
+  // At the wallet's own address, leave out the destination asset: a deposit of it stays in the wallet.
   const kept = sources.filter(
     ({ asset }, index) => asked[index] === true && !(target.isOwn && isSame(asset, arriving)),
   );

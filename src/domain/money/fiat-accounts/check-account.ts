@@ -20,7 +20,10 @@ export function isTaxNumber(text: string): boolean {
 const cpfWeight = (fromRight: number): number => fromRight + 2;
 const cnpjWeight = (fromRight: number): number => (fromRight % 8) + 2;
 
-/** Source: Receita Federal, modulo 11: d = 11 - (sum of weighted digits mod 11), or 0 if that is above 9. */
+/**
+ * Verifies both check digits. Source: Receita Federal, modulo 11: d = 11 - (sum of weighted digits mod 11), or 0 if
+ * that is above 9.
+ */
 function hasCheckDigits(text: string, length: number, weight: (fromRight: number) => number): boolean {
   return [length, length + 1].every((end) => {
     const digits = [...text.slice(0, end)].map(Number);
@@ -48,7 +51,10 @@ export function isBrCode(text: string): boolean {
   return crc16(text.slice(0, -4)) === Number.parseInt(text.slice(-4), 16);
 }
 
-/** Source: EMV QRCPS merchant-presented mode, §4.7.3: ISO/IEC 13239, polynomial 0x1021, initial value 0xffff. */
+/**
+ * Computes the checksum of a BR code. Source: EMV QRCPS merchant-presented mode, §4.7.3: ISO/IEC 13239, polynomial
+ * 0x1021, initial value 0xffff.
+ */
 function crc16(text: string): number {
   let crc = 0xffff;
   for (const byte of Buffer.from(text, 'utf8')) {

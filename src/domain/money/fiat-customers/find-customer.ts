@@ -133,7 +133,7 @@ export async function getCustomerById(
  * Returns the id that the provider has for a verified customer.
  *
  * @param entity with its full id.
- * @throws ApiError invalid_state unless the customer is active and has the required endorsement.
+ * @throws ApiError invalid_state unless the customer is active and has the capability.
  */
 export async function requireCustomer(
   context: Pick<PlanContext, 'app' | 'em'>,

@@ -13,7 +13,7 @@ import {
   type TransactionStatus,
 } from '../transactions/transaction.entity.ts';
 
-// KYSELY: transactions are rows as they are stored, which jobs claim with `skip locked` and move by compare-and-set.
+// KYSELY: transactions are read as plain rows. Jobs claim them with `skip locked` and change them by compare-and-set.
 
 type NonceContext = Pick<OperationContext, 'em' | 'nowMs'>;
 
@@ -198,7 +198,7 @@ function withoutUnsent<Row extends OwnRow>(rows: readonly Row[]): Row[] {
   });
 }
 
-// KYSELY: transactions are read as stored rows, joined with other tables.
+// KYSELY: transactions are read as plain rows, joined with other tables.
 
 /** A transaction whose nonces are to be reserved. */
 interface NonceDraft {

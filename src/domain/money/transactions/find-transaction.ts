@@ -8,7 +8,7 @@ import type { WalletRow } from '../../wallets/wallets/wallet.entity.ts';
 import { type TransactionRow, transactionColumns } from './transaction.entity.ts';
 import type { Asked } from './wallet-transactions.ts';
 
-// KYSELY: transactions are rows as they are stored, which jobs claim with `skip locked` and move by compare-and-set.
+// KYSELY: transactions are read as plain rows. Jobs claim them with `skip locked` and change them by compare-and-set.
 
 type FindContext = Pick<OperationContext, 'app' | 'em'>;
 

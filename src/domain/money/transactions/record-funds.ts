@@ -15,7 +15,7 @@ import {
 } from '../../wallets/wallet-automations/trigger-automations.ts';
 import { ChainPositionEntity, TransactionEntity, type TransactionRow } from './transaction.entity.ts';
 
-// KYSELY: transactions are rows as they are stored, which jobs claim with `skip locked` and move by compare-and-set.
+// KYSELY: transactions are read as plain rows. Jobs claim them with `skip locked` and change them by compare-and-set.
 
 /**
  * Records the `wallet.funds_*` events of one of our transactions once it is included: withdrawn for the sender,

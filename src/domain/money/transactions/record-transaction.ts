@@ -102,7 +102,7 @@ function readTokenTransfer(data: Uint8Array): { recipientHex: string; rawAmount:
   return { recipientHex, rawAmount: BigInt(`0x${amountHex}`) };
 }
 
-// KYSELY: transactions are rows as they are stored, which jobs claim with `skip locked` and move by compare-and-set.
+// KYSELY: transactions are read as plain rows. Jobs claim them with `skip locked` and change them by compare-and-set.
 
 /** An EIP-7702 authorization in a transaction. It uses a nonce of the account that signed it. */
 export interface HeldAuthorization {

@@ -3,7 +3,7 @@ import type { Look } from '../../../ports/chains.ts';
 import type { Tables } from '../../tables.ts';
 import type { TransactionRow } from './transaction.entity.ts';
 
-// KYSELY: transactions are rows as they are stored, which jobs claim with `skip locked` and move by compare-and-set.
+// KYSELY: transactions are read as plain rows. Jobs claim them with `skip locked` and change them by compare-and-set.
 
 /**
  * Reports of nodes that contradict a transaction's stored state, and how long they have lasted. A node that lags, forks

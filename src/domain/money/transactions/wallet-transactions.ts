@@ -24,7 +24,7 @@ import {
 } from './find-transaction.ts';
 import type { TransactionRow } from './transaction.entity.ts';
 
-// KYSELY: transactions are rows as they are stored, which jobs claim with `skip locked` and move by compare-and-set.
+// KYSELY: transactions are read as plain rows. Jobs claim them with `skip locked` and change them by compare-and-set.
 
 /** One entry of the list: one of our transactions, or a transfer from the chain's list. */
 type Seen = { readonly atMs: number } & (

@@ -267,8 +267,8 @@ async function putOff(
 type AskAboutStep = (step: DueExternalStep) => Promise<ExternalProgress>;
 
 /**
- * Returns the function for each kind of external step that polls its system. Steps of a kind without a function stay
- * `pending`.
+ * Returns the functions that poll the systems of external steps, by the kind of the step. Steps of a kind without a
+ * function stay `pending`.
  */
 export function externalSteps({
   exchange,

@@ -14,7 +14,7 @@ import {
   transactionColumns,
 } from '../transactions/transaction.entity.ts';
 
-// KYSELY: steps are claimed with `skip locked` and moved by compare-and-set, and read with their transactions.
+// KYSELY: steps are read with their transactions, claimed with `skip locked` and changed by compare-and-set.
 
 interface TransactionStep {
   readonly actionId: string;

@@ -56,7 +56,7 @@ export function actionEvent(row: WalletActionRow, steps?: readonly StoredStep[])
   };
 }
 
-// KYSELY: steps are claimed with `skip locked` and moved by compare-and-set, and read with their transactions.
+// KYSELY: steps are read with their transactions, claimed with `skip locked` and changed by compare-and-set.
 
 interface NewWalletAction {
   readonly type: WalletActionType;

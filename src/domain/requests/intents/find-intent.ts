@@ -7,7 +7,7 @@ import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
 import type { Tables } from '../../tables.ts';
 import { IntentEntity, type IntentRow, intentColumns } from './intent.entity.ts';
 
-// KYSELY: intents are read as stored rows, because the condition of those that a user may see has subqueries.
+// KYSELY: intents are read as plain rows, because the condition for the intents that a user may see has subqueries.
 
 /** The allowed transitions between statuses. */
 const transitions = {

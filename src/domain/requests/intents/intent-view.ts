@@ -28,7 +28,7 @@ import { listWalletsOfIds, walletView } from '../../wallets/wallets/find-wallet.
 import { statusAt } from './find-intent.ts';
 import type { IntentRow } from './intent.entity.ts';
 
-// KYSELY: intents are read as stored rows; they move from status to status by compare-and-set.
+// KYSELY: intents are read as plain rows. A change of their status is a compare-and-set.
 
 interface IntentSignature extends Member {
   readonly intentId: string;

@@ -74,7 +74,7 @@ export const IntentEntity = defineEntity({
     expiresAtMs: p.bigint('number'),
     /** The `service-request-expiry` of the request that created the intent. It is part of the signed payload. */
     requestExpiryMs: p.bigint('number').strictNullable(),
-    /** When the intent was executed, failed, was rejected or dismissed, or was marked as expired; null before that. */
+    /** When the intent was rejected, dismissed or marked as expired; null for any other intent. */
     endedAtMs: p.bigint('number').strictNullable(),
     dismissalReason: p.text().strictNullable(),
     /** JSON in wire form: the eligible members and signatures at the last signature or at the execution. */

@@ -40,7 +40,7 @@ interface OtherWay {
 }
 
 export interface Effect {
-  /** The requests that have this effect and whose methods rules name. */
+  /** The requests with this effect whose methods can have rules. */
   readonly calls: readonly TriedRequest[];
   readonly others: readonly OtherWay[];
 }

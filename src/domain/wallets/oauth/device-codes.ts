@@ -288,7 +288,7 @@ const KEEP_CODES_MS = HOUR_MS;
 /** CHOICE: used refresh tokens are kept for 30 days, so that their reuse is noticed. After that, a token is unknown. */
 const KEEP_USED_MS = 30 * DAY_MS;
 
-/** Longer than any grant can exist (`MAX_GRANT_DAYS` of the app settings). */
+/** Longer than any grant can exist, which is at most 3,650 days by the app settings. */
 const KEEP_GRANTS_MS = 3_660 * DAY_MS;
 
 /** Longer than the longest window in which wrong codes count. */

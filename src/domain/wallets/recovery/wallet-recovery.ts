@@ -114,6 +114,8 @@ async function createRecoveryUser(
 }
 
 /**
+ * Requires that the user already has all these accounts.
+ *
  * CHOICE: an existing user gets no new way to log in here, because that may need a key of the user. The account must
  * already be linked.
  */

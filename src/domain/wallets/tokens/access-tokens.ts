@@ -334,7 +334,7 @@ export function createUserTokens(orm: Orm, { prefix }: Pick<Services, 'prefix'>)
 /**
  * Refuses changes by a user who was frozen, or in a session that was revoked.
  *
- * CHOICE: an access token stays valid until it expires, but then it allows only reads. Cards need no signature to
+ * CHOICE: reads stay allowed until the access token expires. Changes are refused, because cards need no signature to
  * spend, to show their numbers or to be issued.
  */
 async function requireMayChange(context: VerifyContext, { sessionId, isFrozen }: UserSession): Promise<void> {

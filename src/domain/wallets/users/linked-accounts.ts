@@ -263,7 +263,7 @@ function normalizeHandle(type: string, handle: string): string {
   return type === 'wallet' || type === 'smart_wallet' ? normalizeAddress(handle) : handle;
 }
 
-// KYSELY: users are read as stored rows by prepared queries.
+// KYSELY: users are read as plain rows, by prepared queries.
 
 type OperatorContext = Pick<OperationContext, 'em' | 'ids' | 'notes' | 'nowMs'> & {
   readonly by: OperatorCaller;

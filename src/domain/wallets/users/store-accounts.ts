@@ -13,7 +13,7 @@ import type { WalletRow } from '../wallets/wallet.entity.ts';
 import { searchTermsOf } from './find-users.ts';
 import { type LinkedAccountRecord, REPEATABLE_TYPES } from './linked-account-kinds.ts';
 
-// KYSELY: users are read as stored rows by prepared queries.
+// KYSELY: users are read as plain rows, by prepared queries.
 
 /** CHOICE: the maximum number of accounts of one user. Every response and event with the user contains all of them. */
 const MAX_ACCOUNTS = 500;

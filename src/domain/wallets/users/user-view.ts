@@ -91,7 +91,7 @@ export function userView({ row, linkedAccounts }: StoredUser): User {
   };
 }
 
-// KYSELY: users are read as stored rows by prepared queries.
+// KYSELY: users are read as plain rows, by prepared queries.
 
 const MAX_BYTES = 1024;
 

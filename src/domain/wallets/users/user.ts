@@ -29,7 +29,7 @@ import {
 import { encodeCustomMetadata, userView } from './user-view.ts';
 import { addWallets, announceWallets, type PlannedWallets, planWallets } from './user-wallets.ts';
 
-// KYSELY: users are read as stored rows by prepared queries.
+// KYSELY: users are read as plain rows, by prepared queries.
 
 /** A user to create, after all checks that need no database. */
 interface PlannedUser {

@@ -66,7 +66,7 @@ export async function checkWalletFields(
  * @param newOwnerId the id for a key quorum that is created for the owner. Default: a new id.
  * @returns null for a wallet without an owner. CHOICE: `owner: null` means no owner, even for a wallet of an
  * organization.
- * @throws ApiError invalid_data, wallet_entity_limit_exceeded; not_found when the user or organization does not exist.
+ * @throws ApiError invalid_data, also when the user or organization does not exist; wallet_entity_limit_exceeded.
  */
 export async function resolveWalletOwner(
   context: OperationContext,
@@ -302,8 +302,8 @@ export async function createPlannedWallet(
  * Creates a wallet with a new key.
  *
  * @param key if given, the key that the caller has already created, because it creates several wallets.
- * @throws ApiError invalid_data when an owner, signer or policy does not exist; not_found when the entity does not
- * exist; resource_conflict when the external id is taken; wallet_entity_limit_exceeded.
+ * @throws ApiError invalid_data when an owner, signer, policy or entity does not exist; resource_conflict when the
+ * external id is taken; wallet_entity_limit_exceeded.
  */
 export async function createWallet(
   context: OperationContext,

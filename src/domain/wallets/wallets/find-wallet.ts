@@ -65,7 +65,7 @@ const selectWithKeyById = prepareQuery<{ appId: string; id: string }, WalletWith
       .where('wallets.id', '=', id) as Compilable<WalletWithKey>,
 );
 
-/** The prefix that marks an external id in a path, where otherwise the wallet's id stands. */
+/** The prefix that marks an external id in a path, in place of the wallet's id. */
 const EXTERNAL_PREFIX = 'ext_wal_';
 
 /**

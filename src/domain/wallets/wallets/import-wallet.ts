@@ -59,7 +59,7 @@ export function dropExpiredImports(em: SqlEntityManager, nowMs: number): Promise
   return em.nativeDelete(WalletImportEntity, { expiresAtMs: { $lte: nowMs } });
 }
 
-// KYSELY: wallets are read as stored rows; they change by compare-and-set with `returning`.
+// KYSELY: wallets are read as plain rows, and changed by compare-and-set with `returning`.
 
 type SealedImport = SubmitWalletImportRequest['wallet'];
 
