@@ -8,12 +8,12 @@ export const PolicySealEntity = defineEntity({
   name: 'PolicySeal',
   tableName: 'policy_seals',
   properties: {
-    /** The policy's id. */
+    /** The id of the policy. */
     id: p.text().primary(),
     appId: p.text(),
     /** JSON of the `PolicyContent` under which the secret is sealed. */
     content: p.text(),
-    /** The name that wallets pin. */
+    /** The name of the secret, which wallets pin. */
     name: p.text(),
     sealedSecret: p.blob(),
     wrappedDataKey: p.blob(),

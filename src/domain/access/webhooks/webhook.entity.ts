@@ -25,7 +25,7 @@ export const WebhookDeliveryEntity = defineEntity({
     attemptCount: p.integer(),
     /** JSON array of the last attempts, oldest first. */
     attempts: p.text(),
-    /** Null exactly when the delivery is not pending. */
+    /** When the next attempt is due; null once the delivery is no longer pending. */
     nextAttemptAtMs: p.bigint('number').strictNullable(),
     createdAtMs: p.bigint('number'),
     finishedAtMs: p.bigint('number').strictNullable(),
@@ -115,7 +115,7 @@ export const WebhookSecretEntity = defineEntity({
   name: 'WebhookSecret',
   tableName: 'webhook_secrets',
   properties: {
-    /** Part of the seal's binding. */
+    /** The seal of the secret is bound to this id. */
     id: p.text().primary(),
     endpointId: p.text(),
     appId: p.text(),

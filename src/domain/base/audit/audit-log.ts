@@ -149,7 +149,7 @@ export function createAuditTrail({ keyStore, entropy, reader, inUnit }: TrailOpt
 // KYSELY: bounded deletions by subquery. Tiles, checkpoints and keys stay, so an export can still prove trimmed
 // records.
 
-/** Has no expiry: records are dropped only by an operator's command, after they were exported. */
+/** The table of records. It has no expiry: only an operator's command drops records, after they were exported. */
 export const partitionedRecords: PartitionedTable = {
   table: 'audit_records',
   key: 'leaf_index',

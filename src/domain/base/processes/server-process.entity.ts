@@ -8,7 +8,7 @@ export const LockSecretEntity = defineEntity({
   name: 'LockSecret',
   tableName: 'lock_secrets',
   properties: {
-    /** Always `names`. */
+    /** Always `names`, because the secret serves only to hash names. */
     id: p.text().primary(),
     secret: p.text(),
   },

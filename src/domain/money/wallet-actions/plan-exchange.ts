@@ -20,7 +20,7 @@ export interface ExchangeRequest {
   /** The address that pays the deposit. */
   readonly payer: string;
   readonly recipient: string;
-  /** The amount in base units of the side that `amountType` fixes. */
+  /** The amount that `amountType` fixes: of the input or of the output, in base units. */
   readonly rawAmount: bigint;
   readonly amountType: 'exact_input' | 'exact_output';
   readonly appFeeBps: number;

@@ -79,7 +79,7 @@ export const IntentEntity = defineEntity({
     dismissalReason: p.text().strictNullable(),
     /** JSON in wire form: the eligible members and signatures at the last signature or at the execution. */
     authorizationDetails: p.text(),
-    /** JSON in wire form: the outcome of the request. */
+    /** JSON of the outcome of the request in wire form; null before the execution. */
     actionResult: p.text().strictNullable(),
     /** The wallet action that the intent started, whose outcome settles the intent; null if there is none. */
     awaitedActionId: p.text().strictNullable(),

@@ -32,7 +32,6 @@ export function* xrplEffects({ conditions, sender = SENDER }: LintSubject): Gene
   }
 }
 
-/** The fields of a payment. */
 interface Paid {
   readonly Destination: string;
   readonly Amount: string;

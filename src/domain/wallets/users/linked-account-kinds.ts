@@ -6,7 +6,7 @@ import type { LinkedAccountInput } from '../../../generated/schemas.ts';
 /** A linked account in stored form: its unique subject, its look-up name and its wire members. */
 export interface LinkedAccountRecord {
   readonly type: string;
-  /** Unique among the app's accounts of this type. */
+  /** Identifies the account among the app's accounts of this type. */
   readonly subject: string;
   /** The public name in lower case for look-ups; null when accounts of this kind have none. */
   readonly username: string | null;
