@@ -17,7 +17,10 @@ type OperatorOrigin = 'admin_port' | 'command_line' | 'control_plane';
 /** The caller of a verb that is called by operators, so that no app is authenticated. */
 export interface OperatorCaller {
   readonly origin: OperatorOrigin;
-  /** Undefined for a caller without an operator's secret. Such a caller may act on every app. */
+  /**
+   * The operator to whom the caller's secret belongs. Undefined for a caller without an operator's secret, who may act
+   * on every app.
+   */
   readonly operator?: Pick<StoredOperator, 'id' | 'appId' | 'name' | 'role'> | undefined;
 }
 

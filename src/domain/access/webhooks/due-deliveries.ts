@@ -183,7 +183,7 @@ export const ATTEMPT_TIMEOUT_MS = 15_000;
 export interface SigningSecret {
   /** `whsec_` and the base64 of the secret's bytes. */
   readonly text: string;
-  /** Null for the newest secret. */
+  /** When the secret stops signing, Unix ms; null for the newest secret. */
   readonly expiresAtMs: number | null;
 }
 

@@ -123,7 +123,7 @@ export const WebhookSecretEntity = defineEntity({
     wrappedDataKey: p.blob(),
     masterKeyId: p.text(),
     createdAtMs: p.bigint('number'),
-    /** Null for the newest secret. */
+    /** When the secret stops signing; null for the newest secret. */
     expiresAtMs: p.bigint('number').strictNullable(),
   },
   indexes: [{ name: 'webhook_secrets_by_endpoint', properties: ['endpointId'] }],

@@ -17,7 +17,7 @@ export interface RecordedEvent {
   /** The webhook's body as JSON, with the field names of the API document. */
   readonly payload: string;
   readonly createdAtMs: number;
-  /** Null until the deliveries to endpoints exist. */
+  /** When the deliveries to the subscribed endpoints were created; null until then. */
   readonly fannedOutAtMs: number | null;
 }
 

@@ -54,7 +54,7 @@ export function singleUseSignatures(defaults: Safeguards): SingleUse {
 export interface IntentPayload {
   readonly intentId: string;
   readonly payload: Uint8Array;
-  /** Unix ms. */
+  /** The request expiry that the payload contains, Unix ms; undefined if it contains none. */
   readonly expiryMs: number | undefined;
 }
 

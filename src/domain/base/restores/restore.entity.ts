@@ -6,7 +6,7 @@ export const AcceptedAccountEntity = defineEntity({
   tableName: 'accepted_accounts',
   properties: {
     caip2: p.text().primary(),
-    /** In the notation of wallet addresses. */
+    /** The account's address in the notation of wallet addresses. */
     address: p.text().primary(),
     acceptedAtMs: p.bigint('number'),
     /**

@@ -28,7 +28,7 @@ import type { WalletRow } from '../../wallets/wallets/wallet.entity.ts';
 
 /** The state of a wallet's asset on the chain. */
 export interface Holding {
-  /** Undefined if the chain cannot be reached. */
+  /** The balance in base units; undefined if the chain cannot be reached. */
   readonly rawBalance: bigint | undefined;
   /**
    * The newest transfer, if it is a deposit to the wallet. Undefined also if the chain does not list transfers by
@@ -37,7 +37,7 @@ export interface Holding {
   readonly newest: ChainTransfer | undefined;
 }
 
-/** The number of the newest transfers of an address among which a deposit is searched. */
+/** The maximum number of the newest transfers of an address that are searched for a deposit. */
 const SEARCHED = 50;
 
 interface Subject {

@@ -182,7 +182,7 @@ const RESERVED_LAMPORTS = 5_000_000n;
 export interface Sweep {
   /** Calls the verb of the direct operation. */
   run(context: OperationContext): Promise<WalletActionRow>;
-  /** Undefined if the verb will refuse the request anyway. */
+  /** The cost and the proceeds; undefined if the verb will refuse the request anyway. */
   readonly spending: Spending | undefined;
 }
 

@@ -133,7 +133,7 @@ export interface LookedAtCustomer {
 
 interface Verified {
   readonly known: StoredFiatCustomer;
-  /** Undefined while the provider cannot be reached. */
+  /** The provider's response; undefined while the provider cannot be reached. */
   readonly snapshot: CustomerSnapshot | undefined;
   readonly links: { readonly terms?: string | undefined; readonly verification?: string | undefined };
 }

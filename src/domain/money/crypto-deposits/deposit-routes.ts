@@ -29,7 +29,7 @@ import {
 interface Conversion {
   readonly source: KnownAsset;
   readonly destination: KnownAsset;
-  /** In base units of the source. */
+  /** The deposited amount in base units of the source. */
   readonly rawAmount: bigint;
   readonly slippageBps?: number | undefined;
   /** The address of the destination wallet, if it is known. */

@@ -87,7 +87,10 @@ type VaultProvider = (typeof vaultProviders)[number];
 
 /** A vault to set up for an app. */
 export interface NewVault {
-  /** By default derived from the smart contract and its asset. A signer does not recognize a vault with another id. */
+  /**
+   * The vault's id, by default derived from the smart contract and its asset. A signer does not recognize a vault with
+   * another id.
+   */
   readonly id?: string;
   readonly appId: string;
   readonly provider: VaultProvider;

@@ -42,9 +42,9 @@ const MAX_SPAN_MS = 30 * 24 * 60 * 60 * 1000;
 
 interface GasSpendQuery {
   readonly wallet_ids: readonly string[];
-  /** Unix ms, inclusive. */
+  /** The start of the range, Unix ms, inclusive. */
   readonly start_timestamp: number;
-  /** Unix ms, exclusive. */
+  /** The end of the range, Unix ms, exclusive. */
   readonly end_timestamp: number;
 }
 

@@ -152,7 +152,7 @@ export interface SendOptions {
 
 export interface SentTransaction extends SignedBytes {
   readonly transactionId: string;
-  /** Unix ms. */
+  /** When the transaction was signed and stored, Unix ms. */
   readonly sentAtMs: number;
 }
 

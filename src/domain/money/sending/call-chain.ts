@@ -49,7 +49,7 @@ export async function callChain<T>(question: Promise<T>): Promise<T> {
 interface Shortfall {
   readonly caip2: string;
   readonly address: string;
-  /** Null for the native asset. */
+  /** The address of the token in which the payer must pay; null for the native asset. */
   readonly tokenAddress: string | null;
   readonly needed: bigint;
   readonly balance: bigint;

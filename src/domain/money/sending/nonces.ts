@@ -205,7 +205,7 @@ interface NonceDraft {
   readonly account: Account;
   /** The chain's transaction count; undefined when the caller specified the nonce. */
   readonly pendingCount: bigint | undefined;
-  /** Set if the caller specified the nonce. */
+  /** The nonce that the caller specified, if any. */
   readonly nonce?: number | undefined;
   /** Whether the nonce belongs to a separate nonce lane, which Tempo allows. */
   readonly hasOwnLane?: boolean;

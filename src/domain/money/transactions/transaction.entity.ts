@@ -37,7 +37,10 @@ export const TransactionEntity = defineEntity({
     method: p.text(),
     /** A `TransactionStatus`. */
     status: p.text(),
-    /** Null until a user operation is included, because only then its transaction exists. */
+    /**
+     * The hash in the notation of the chain. Null until a user operation is included, because only then its transaction
+     * exists.
+     */
     transactionHash: p.text().strictNullable(),
     userOperationHash: p.text().strictNullable(),
     /** 1 if sponsored, otherwise 0. */

@@ -104,7 +104,7 @@ interface ActionType {
 /** A fee in a named asset. */
 interface ProviderFee {
   readonly asset: string;
-  /** In units of the asset, decimal. */
+  /** The amount in units of the asset, decimal. */
   readonly amount: string;
 }
 

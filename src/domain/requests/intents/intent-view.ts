@@ -34,7 +34,7 @@ interface IntentSignature extends Member {
   readonly intentId: string;
   /** The key that verified the signature: the member itself, or one of the user's keys. */
   readonly publicKey: string;
-  /** Unix ms. */
+  /** The signing time that the member claimed, Unix ms. */
   readonly signedAtMs: number;
   /** The payload with its signature. Undefined for a signature that an earlier version received. */
   readonly signed: SignedPayload | undefined;

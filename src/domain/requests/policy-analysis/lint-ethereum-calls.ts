@@ -29,7 +29,7 @@ export interface EthereumCall {
   readonly value: bigint;
   readonly chainId: number;
   readonly sender: string;
-  /** 0x hex. */
+  /** The calldata as 0x hex. */
   readonly data?: string | undefined;
 }
 
@@ -136,7 +136,7 @@ function typedOperation({ contract, chain_id, user_operation: operation }: UserO
 /** A function of an ERC-20 token with its arguments, also on Tron. Addresses are lower-case `0x` hex. */
 export interface TokenFunction {
   readonly name: string;
-  /** 0x hex. */
+  /** The calldata as 0x hex. */
   readonly data: string;
   /** Conditions that only calls of this function satisfy. */
   readonly marks: readonly ConditionInput[];

@@ -95,7 +95,7 @@ export interface ReplayInput {
   readonly wallet_id: string;
   /** The policy that decides in place of all policies that decided the requests. */
   readonly draft: DraftPolicy;
-  /** Unix ms. By default, the time of the first stored request. */
+  /** The start of the replay, Unix ms. By default, the time of the first stored request. */
   readonly since_ms?: number | undefined;
 }
 

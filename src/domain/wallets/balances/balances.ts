@@ -30,7 +30,7 @@ export interface BalanceQuestion {
 
 export interface Holding {
   readonly asset: KnownAsset;
-  /** In base units of the asset. */
+  /** The balance in base units of the asset. */
   readonly rawAmount: bigint;
 }
 

@@ -34,7 +34,7 @@ import { UserKeyEntity } from './user-key.entity.ts';
 /** The user whom a token authenticates, and the session of the token. */
 export interface AuthenticatedUser {
   readonly userId: string;
-  /** Undefined for a token of the app's own login. */
+  /** The session of the token; undefined for a token of the app's own login. */
   readonly sessionId?: string;
 }
 
@@ -79,7 +79,7 @@ const KEEP_EXPIRED_MS = 24 * 60 * 60_000;
 /** A new user key. Only this result contains the private key, encrypted if the request names a recipient. */
 interface NewUserKey {
   readonly privateKey: DrawnKey['privateKey'];
-  /** Unix ms. */
+  /** When the key expires, Unix ms. */
   readonly expiresAtMs: number;
 }
 

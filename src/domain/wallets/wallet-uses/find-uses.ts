@@ -24,9 +24,11 @@ export interface RecordedUse {
    * The body of the request. Undefined when it was not stored, because it or all records of that day were too large.
    */
   readonly request: object | undefined;
-  /** Null for allowed uses. */
+  /** The id of the trace of a denial; null for allowed uses. */
   readonly traceId: string | null;
-  /** Undefined for allowed uses, and when it was too large to be stored. */
+  /**
+   * The decisions of a denial with their traces. Undefined for allowed uses, and when they were too large to be stored.
+   */
   readonly trace: readonly PolicyDecision[] | undefined;
 }
 

@@ -171,7 +171,7 @@ export interface NewWalletRow {
   readonly policyIds?: readonly string[] | undefined;
   readonly additionalSigners?: AdditionalSignerInput | undefined;
   readonly entity?: { readonly id: string; readonly type: string } | undefined;
-  /** Only for an imported key. */
+  /** When the key was imported; absent for a key that was created here. */
   readonly importedAtMs?: number | undefined;
 }
 

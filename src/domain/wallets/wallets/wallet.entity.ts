@@ -25,7 +25,7 @@ export const WalletImportEntity = defineEntity({
     id: p.text().primary(),
     appId: p.text(),
     chainType: p.text(),
-    /** In the stored form of wallet addresses. */
+    /** The address of the key to import, in the stored form of wallet addresses. */
     address: p.text(),
     /** 32-byte HPKE private key, sealed like a wallet's secret. */
     sealedSecret: p.blob(),
