@@ -6,7 +6,9 @@ import type { SandboxConfig } from '../config/config.ts';
 import { packageRoot, packageVersion } from '../config/package-root.ts';
 import type { StoredAppDirectory } from '../domain/access/apps/app.ts';
 import { loadOnce } from '../engine/load-once.ts';
+import { responseValidators as apiResponses } from '../generated/response-validators.js';
 import { secretProperties } from '../generated/secrets.ts';
+import type { ValidateFunction } from '../generated/validate-function.ts';
 import type { JobRunner } from '../jobs/runner.ts';
 import type { Services } from '../ports/operation-context.ts';
 import {
@@ -171,6 +173,7 @@ export async function controlPlane(
     requests: options.requests,
     faults: options.faults,
     documentedErrors: options.documentedErrors,
+    responseFault,
     redaction: redactionFor(secretProperties, options.config.prefix),
     ownApi: options.ownApi,
     measureCoverage: async (entries, eventCounts) =>
@@ -271,6 +274,21 @@ export async function controlPlane(
   });
   return { mount: { path: /^\/_sandbox\//, handle }, rpc, declared };
 }
+
+type ByOperation = Readonly<Record<string, Readonly<Record<string, ValidateFunction>>>>;
+
+/** Compares a response of the API with the document. */
+const responseFault: ControlContext['responseFault'] = (operation, status, body) => {
+  const validators = (apiResponses as ByOperation)[operation] ?? {};
+  const validate = validators[status];
+  if (validate === undefined) {
+    const statuses = Object.keys(validators).join(', ');
+    return { pointer: '/status', message: `expected one of ${statuses}, got \`${status}\`` };
+  }
+  if (validate(body)) return undefined;
+  const { pointer, message } = describeFault(validate.errors ?? []);
+  return { pointer: `/body${pointer}`, message };
+};
 
 function readDocument(brand: Pick<Brand, 'writeText'> | undefined): object {
   const text = readFileSync(join(packageRoot(), 'openapi', 'control-plane.json'), 'utf8');

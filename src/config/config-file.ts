@@ -76,7 +76,10 @@ export function readConfigFile(path: string): ConfigFile {
     if (key === '$schema') continue;
     else if (key in fileSettings) flags[key] = flagOf(key, value, { faults, place, folder: dirname(path) });
     else if (key in namedSections) world[key] = namedOf(value, { faults, place });
-    else if (key in listSections) world[key] = listOf(value, { faults, place });
+    else if (key in listSections)
+      world[key] = listOf(value, { faults, place }).map((body, index) =>
+        withFile(body, { faults, place: `${place}/${index}/body`, folder: dirname(path) }),
+      );
     else faults.push(`${place}: expected ${expectedKey(key)}`);
   }
   if (faults.length > 0) throw invalid(name, faults);
@@ -168,6 +171,24 @@ function listOf(value: unknown, { faults, place }: Place): readonly unknown[] {
     if (!isObject(body)) faults.push(`${place}/${index}: expected an object, got ${kindOf(body)}`);
   }
   return value;
+}
+
+/** Replaces `{"$file": "denied.json"}` as a body by the content of the file: JSON, or any other text. */
+function withFile(entry: unknown, { faults, place, folder }: Place & { folder: string }): unknown {
+  if (!isObject(entry) || !isObject(entry.body) || typeof entry.body.$file !== 'string') return entry;
+  const path = resolve(folder, entry.body.$file);
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch {
+    faults.push(`${place}/$file: expected a file that can be read, got \`${entry.body.$file}\``);
+    return entry;
+  }
+  try {
+    return { ...entry, body: JSON.parse(text) as unknown };
+  } catch {
+    return { ...entry, body: text };
+  }
 }
 
 function expectedKey(key: string): string {

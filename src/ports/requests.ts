@@ -239,6 +239,13 @@ export type RequestFault = { readonly ruleId: string } & (
       readonly data: Readonly<Record<string, unknown>> | undefined;
     }
   | { readonly effect: 'rate_limit'; readonly retryAfterSeconds: number }
+  | {
+      readonly effect: 'respond';
+      readonly status: number;
+      readonly headers: Readonly<Record<string, string>>;
+      /** A text is sent as it is, any other value as JSON. Undefined means no body. */
+      readonly body?: unknown;
+    }
 );
 
 /** Called for every request that is about to be executed. */

@@ -245,6 +245,12 @@ export interface ControlContext extends PolicyAnalysis {
   readonly faults: FaultRules;
   /** Returns the errors that the API document lists for each operation. */
   documentedErrors(): DocumentedErrors;
+  /** How a response of an operation differs from the document, as a pointer into a fault rule. */
+  responseFault(
+    operation: string,
+    status: number,
+    body: unknown,
+  ): { readonly pointer: string; readonly message: string } | undefined;
   /** Returns the URL for clients on this machine. */
   baseUrl(): string;
   readonly clientConfig: ClientConfig;

@@ -240,10 +240,7 @@ const transactionReverted: Scenario = {
 
 async function revertNext({ context, note }: Stage, wallet: string): Promise<void> {
   const body = { effect: 'transaction_revert' as const, wallet_id: wallet, count: 1 };
-  const rule = context.faults.add(
-    readFault(body, context.documentedErrors),
-    await selectionOf(body, context),
-  );
+  const rule = context.faults.add(readFault(body, context), await selectionOf(body, context));
   if (rule === undefined)
     throw new ApiError('invalid_state', 'there are too many fault rules; remove some first');
   note(`The fault rule ${rule.id} makes its next transaction revert`);

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ApiError } from '../errors.ts';
 import type { Why } from '../ports/refusals.ts';
 import type { FindRequestFault, RequestFault } from '../ports/requests.ts';
-import { operationOf, type RequestState, type WriteResponse } from './request-state.ts';
+import { type Answer, operationOf, type RequestState, type WriteResponse } from './request-state.ts';
 
 export interface FaultOptions {
   readonly find: FindRequestFault;
@@ -49,6 +49,11 @@ async function inject(fault: RequestFault, state: RequestState, stopping: AbortS
       throw new ApiError('too_many_requests', undefined, {
         headers: { 'retry-after': String(fault.retryAfterSeconds) },
       });
+    case 'respond': {
+      const answer = answerOf(fault);
+      state.injected = { why: whyOf(fault, 'sent this response'), isOutcome: true, answer };
+      throw new ApiError('unavailable', 'a fault rule sends the response');
+    }
     case 'cut_before_commit':
       state.injected = cut(fault, 'cut the connection; nothing was stored');
       throw new ApiError('unavailable', 'the connection was cut');
@@ -69,6 +74,14 @@ async function inject(fault: RequestFault, state: RequestState, stopping: AbortS
         write: slowly(fault.delayMs, stopping),
       };
   }
+}
+
+/** The response of a rule. Names of headers are in lower case, so that they replace those of the server. */
+function answerOf({ status, headers, body }: Extract<RequestFault, { effect: 'respond' }>): Answer {
+  const own = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]);
+  const answer = { status, headers: Object.fromEntries(own) };
+  if (typeof body === 'string') return { ...answer, text: body, fileType: 'text/plain' };
+  return body === undefined ? answer : { ...answer, body };
 }
 
 function whyOf({ ruleId, effect, ...details }: RequestFault, what: string): Why {

@@ -197,6 +197,7 @@ export async function createPipeline(options: PipelineOptions): Promise<Pipeline
       if (isAdmitted) admission?.leave();
       state.guess?.settle(refusal);
     }
+    if (state.injected?.answer !== undefined) [sent, refusal] = [state.injected.answer, undefined];
     if (refusal instanceof RequestAbortedError) {
       log.info({ request_id: state.id }, refusal.message);
       return;
@@ -239,8 +240,8 @@ function createFinish(options: PipelineOptions): (state: RequestState, ending: E
     const explain = (): Why | undefined =>
       attempt(log, () => options.refusals?.explain(refusedOf(state, answer, refusal)));
     const why = whyOf(state.injected, status, explain);
-    const isHintSent = status >= 400 && why !== undefined && options.refusals?.isHintSent === true;
-    const written = send(state, isHintSent ? withHint(answer, why.hint) : answer, {
+    const isHinted = status >= 400 && !state.injected?.answer && options.refusals?.isHintSent === true;
+    const written = send(state, isHinted && why !== undefined ? withHint(answer, why.hint) : answer, {
       brand,
       // RFC 6797 section 7.2: never in a response over plain HTTP.
       isStrict: options.transport.strictTransport === true && codeOf(answer, refusal) !== 'https_required',

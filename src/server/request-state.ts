@@ -73,6 +73,8 @@ interface InjectedFault {
   readonly isCut?: boolean;
   /** Sends the response. Undefined: it is sent as usual. */
   readonly write?: WriteResponse;
+  /** The response that the client gets instead of any other, without a hint. */
+  readonly answer?: Answer;
 }
 
 /** Sends a response. `text` is undefined without a body. */
@@ -222,8 +224,9 @@ function headersOf(
   return response.getHeaderNames().length === 0 ? [headers] : [response.getHeaders(), headers];
 }
 
-function bodyOf({ body, text }: Answer): RefusalBody {
-  return (body ?? (text === undefined ? {} : JSON.parse(text))) as RefusalBody;
+function bodyOf({ body, text, fileType }: Answer): RefusalBody {
+  const isJson = text !== undefined && fileType === undefined;
+  return (body ?? (isJson ? JSON.parse(text) : {})) as RefusalBody;
 }
 
 /** The error code of a refusal, even where it is not sent. */

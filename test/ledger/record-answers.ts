@@ -81,7 +81,8 @@ function onBody(response: ServerResponse, read: (body: unknown) => void): void {
   response.end = ((...given: Parameters<typeof end>) => {
     const [text] = given as unknown[];
     const isNeeded = response.statusCode >= 400 || response.req.url?.startsWith('/_sandbox/');
-    read(isNeeded && typeof text === 'string' ? JSON.parse(text) : {});
+    // A fault rule may send a text.
+    read(isNeeded && typeof text === 'string' && /^[{[]/.test(text) ? JSON.parse(text) : {});
     return end.apply(response, given);
   }) as typeof end;
 }

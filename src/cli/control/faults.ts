@@ -1,8 +1,10 @@
+import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import type { AddSandboxFaultRequest, SandboxFault } from '../../tools/client/world.ts';
 import {
   addSandboxClientOptions,
   addSandboxListOptions,
+  collect,
   invalidOption,
   printSandboxList,
   type SandboxClientFlags,
@@ -17,8 +19,11 @@ Examples:
       --probability 25%
   $ custos faults add cut_after_commit --operation transferFromWallet --count 1
   $ custos faults add latency --delay 200ms-2s
+  $ custos faults add respond --operation createWallet --status 503 \\
+      --header retry-after=7 --body '{"error":"closed"}'
   $ custos faults add transaction_revert --wallet ext_wal_alice --count 1
   $ custos faults add webhook_duplicate --event transaction.confirmed
+  $ custos faults replay staging.har
   $ custos faults list
   $ custos faults clear`;
 
@@ -27,6 +32,8 @@ Effects on requests:
   latency            wait before the request is executed (--delay)
   error              refuse it with a documented error (--code)
   rate_limit         refuse it with 429 and Retry-After (--retry-after)
+  respond            answer it with --status, --header and --body, without
+                     executing it; the document must allow the response
   cut_before_commit  close the connection; nothing is stored
   cut_after_commit   execute it, and close the connection without response
   truncated_body     close the connection after half of the response
@@ -49,6 +56,7 @@ export function faultsCommand(): Command {
     .description('make requests, transactions and webhooks of a running sandbox fail on purpose')
     .addHelpText('after', examples);
   faults.addCommand(addCommand());
+  faults.addCommand(replayCommand());
   faults.addCommand(listCommand());
   faults.addCommand(clearCommand());
   return faults;
@@ -61,6 +69,9 @@ interface AddFlags extends SandboxClientFlags {
   probability?: string;
   count?: string;
   code?: string;
+  status?: string;
+  header?: string[];
+  body?: string;
   undocumented?: true;
   delay?: string;
   retryAfter?: string;
@@ -84,7 +95,10 @@ function addCommand(): Command {
       .option('--probability <share>', 'how often: 0.25 or 25% (default: always)')
       .option('--count <number>', 'how many times at most (default: no limit)')
       .option('--code <code>', 'the error code of error')
-      .option('--undocumented', 'also where the document does not list the error')
+      .option('--status <number>', 'the status of respond (default: 200)')
+      .option('--header <name=value>', 'a header of respond; repeatable', collect)
+      .option('--body <json|file>', 'the body of respond: JSON, or a file with JSON or text')
+      .option('--undocumented', 'also an error or a response that the document does not allow')
       .option('--delay <duration>', 'how long: 500ms, 2s, or a range such as 200ms-2s')
       .option('--blocks <number>', 'how many blocks later a block is abandoned (default: 2)')
       .option('--retry-after <duration>', 'the Retry-After of rate_limit (default: 1s)'),
@@ -145,6 +159,9 @@ function ruleOf(effect: string, flags: AddFlags): AddSandboxFaultRequest {
     probability: flags.probability === undefined ? undefined : readShare(flags.probability),
     count: flags.count === undefined ? undefined : readCount('--count', flags.count),
     code: flags.code,
+    status: flags.status === undefined ? undefined : readCount('--status', flags.status),
+    headers: flags.header === undefined ? undefined : readHeaders(flags.header),
+    body: flags.body === undefined ? undefined : readBody(flags.body),
     is_undocumented: flags.undocumented,
     ...(flags.delay === undefined ? {} : readDelay(flags.delay)),
     retry_after_seconds:
@@ -155,6 +172,71 @@ function ruleOf(effect: string, flags: AddFlags): AddSandboxFaultRequest {
   return Object.fromEntries(
     Object.entries(rule).filter(([, value]) => value !== undefined),
   ) as AddSandboxFaultRequest;
+}
+
+function readHeaders(given: readonly string[]): Record<string, string> {
+  return Object.fromEntries(
+    given.map((text) => {
+      const at = text.indexOf('=');
+      if (at > 0) return [text.slice(0, at), text.slice(at + 1)];
+      throw invalidOption(`--header: expected a header such as retry-after=7, got \`${text}\``);
+    }),
+  );
+}
+
+/** Reads a body: JSON, or the path of a file with JSON or any other text. */
+function readBody(given: string): unknown {
+  const inline = parsed(given);
+  if (inline !== undefined) return inline;
+  try {
+    const text = readFileSync(given, 'utf8');
+    return parsed(text) ?? text;
+  } catch {
+    throw invalidOption(`--body: expected JSON or a file, got \`${given}\``);
+  }
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+interface ReplayFlags extends SandboxClientFlags {
+  operation?: string;
+}
+
+const replayHelp = `
+The file is an HTTP Archive of \`custos verify --record\` or of the requests of a
+sandbox. Each recorded response becomes a rule that answers one request of its
+operation, in the order of the recording. Requests that no rule is left for are
+executed as usual.
+
+Examples:
+  $ custos verify --target https://staging.example.com --record staging.har
+  $ custos faults replay staging.har
+  $ custos faults replay staging.har --operation getTransaction`;
+
+function replayCommand(): Command {
+  return addSandboxClientOptions(
+    new Command('replay')
+      .description('answer requests with the responses of a recording, each once')
+      .argument('<file>', 'an HTTP Archive')
+      .option('--operation <id>', 'only the responses of this operation'),
+  )
+    .addHelpText('after', replayHelp)
+    .action((file: string, flags: ReplayFlags) =>
+      withSandbox(flags, async (client) => {
+        const { addFault, recordedResponses } = await import('../../tools/client/world.ts');
+        const added: SandboxFault[] = [];
+        for (const rule of await recordedResponses(file, flags.operation))
+          added.push(await addFault(client, rule));
+        if (flags.json === true) for (const fault of added) console.log(JSON.stringify(fault));
+        else console.log(`added ${added.length} rules; \`custos faults list\` shows them`);
+      }),
+    );
 }
 
 function readShare(text: string): number {
@@ -200,9 +282,9 @@ const columns: readonly Column<SandboxFault>[] = [
   },
 ];
 
-function effectText({ effect, code, delay_ms: delay, max_delay_ms: most }: SandboxFault): string {
+function effectText({ effect, code, status, delay_ms: delay, max_delay_ms: most }: SandboxFault): string {
   const wait = delay === null ? [] : [most === null ? `${delay} ms` : `${delay}-${most} ms`];
-  return [effect, ...(code === null ? [] : [code]), ...wait].join(' ');
+  return [effect, ...(code === null ? [] : [code]), ...(status === null ? [] : [status]), ...wait].join(' ');
 }
 
 function selectorText(fault: SandboxFault): string {

@@ -12,6 +12,7 @@ export const fieldsOf: Readonly<Record<SandboxFaultEffect, readonly FaultField[]
   latency: [...requestFields, 'delay_ms', 'max_delay_ms'],
   error: [...requestFields, 'code', 'is_undocumented'],
   rate_limit: [...requestFields, 'retry_after_seconds', 'is_undocumented'],
+  respond: [...requestFields, 'status', 'headers', 'body', 'is_undocumented'],
   cut_before_commit: requestFields,
   cut_after_commit: requestFields,
   truncated_body: requestFields,

@@ -16,6 +16,7 @@ export const requestEffects = [
   'latency',
   'error',
   'rate_limit',
+  'respond',
   'cut_before_commit',
   'cut_after_commit',
   'truncated_body',
@@ -73,6 +74,11 @@ function faultOf(
       return { ruleId, effect, delayMs };
     case 'rate_limit':
       return { ruleId, effect, retryAfterSeconds: rule.retry_after_seconds ?? 1 };
+    case 'respond':
+      return {
+        ...{ ruleId, effect, status: rule.status ?? 200, headers: rule.headers ?? {} },
+        ...(rule.body === undefined ? {} : { body: rule.body }),
+      };
     case 'error': {
       const code = codeOf(rule)!;
       const example = documented().get(operation)?.get(code);

@@ -14,6 +14,16 @@ const DEFAULT_RETRY_AFTER_SECONDS = 1;
 /** The maximum delay of a request. A delayed request keeps a connection of the client open. */
 const MAX_REQUEST_DELAY_MS = 30_000;
 
+interface FaultContext {
+  documentedErrors(): DocumentedErrors;
+  /** How a response differs from the document, as a pointer into the rule. Undefined if it does not. */
+  responseFault(
+    operation: string,
+    status: number,
+    body: unknown,
+  ): { readonly pointer: string; readonly message: string } | undefined;
+}
+
 /**
  * Reads a rule and adds its defaults.
  *
@@ -22,7 +32,7 @@ const MAX_REQUEST_DELAY_MS = 30_000;
  */
 export function readFault(
   body: AddSandboxFaultRequest,
-  documented: () => DocumentedErrors,
+  { documentedErrors: documented, responseFault }: FaultContext,
 ): Omit<FaultRule, 'id' | 'hits'> {
   const { effect, probability = 1, count = null } = body;
   const used = fieldsOf[effect];
@@ -44,6 +54,9 @@ export function readFault(
     count,
     code: body.code ?? null,
     is_undocumented: body.is_undocumented ?? false,
+    status: effect === 'respond' ? (body.status ?? 200) : null,
+    headers: effect === 'respond' ? (body.headers ?? {}) : null,
+    ...(body.body === undefined ? {} : { body: body.body }),
     delay_ms: used.includes('delay_ms')
       ? (body.delay_ms ?? Math.min(defaultDelayMs, body.max_delay_ms ?? Infinity))
       : null,
@@ -67,8 +80,40 @@ export function readFault(
       );
     }
     requireKnown(rule, documented());
+    if (effect === 'respond') requireResponse(rule, responseFault);
   }
   return rule;
+}
+
+/** Headers that belong to the connection, or follow from the body. */
+const OWN_HEADERS = /^(connection|content-length|keep-alive|te|trailer|transfer-encoding|upgrade)$/i;
+
+/**
+ * Requires that the response of a rule can be sent.
+ *
+ * @throws ApiError for headers that cannot be sent, and for a response that the document does not
+ * allow.
+ */
+function requireResponse(
+  { operation, is_undocumented, status, headers, body }: Omit<FaultRule, 'id' | 'hits'>,
+  responseFault: FaultContext['responseFault'],
+): void {
+  for (const [name, value] of Object.entries(headers ?? {})) {
+    const isName = /^[a-z0-9!#$%&'*+.^_`|~-]{1,100}$/i.test(name) && !OWN_HEADERS.test(name);
+    const isValue = /^[\t\x20-\x7e\x80-\xff]*$/.test(value);
+    if (!isName) throw invalidField('/headers', `expected names of headers of a response, got \`${name}\``);
+    if (!isValue) throw invalidField(`/headers/${name}`, 'expected a text without line breaks');
+  }
+  if (is_undocumented) return;
+  const otherwise = 'or `is_undocumented`';
+  if (operation === null)
+    throw invalidField(
+      '/operation',
+      `expected the operation whose document allows the response, ${otherwise}`,
+    );
+  const fault = responseFault(operation, status ?? 200, body);
+  if (fault === undefined) return;
+  throw invalidField(fault.pointer, `${fault.message}, as \`${operation}\` documents it, ${otherwise}`);
 }
 
 /**

@@ -9,7 +9,7 @@ function validateSandboxFaultEffect(data, { instancePath = "", parentData, paren
   validateSandboxFaultEffect.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
   return false;
  }
- if (!(data === "latency" || data === "error" || data === "rate_limit" || data === "cut_before_commit" || data === "cut_after_commit" || data === "truncated_body" || data === "slow_body" || data === "transaction_revert" || data === "transaction_drop" || data === "transaction_delay" || data === "transaction_reorganization" || data === "webhook_duplicate" || data === "webhook_reorder" || data === "webhook_delay" || data === "webhook_bad_signature")) {
+ if (!(data === "latency" || data === "error" || data === "rate_limit" || data === "respond" || data === "cut_before_commit" || data === "cut_after_commit" || data === "truncated_body" || data === "slow_body" || data === "transaction_revert" || data === "transaction_drop" || data === "transaction_delay" || data === "transaction_reorganization" || data === "webhook_duplicate" || data === "webhook_reorder" || data === "webhook_delay" || data === "webhook_bad_signature")) {
   validateSandboxFaultEffect.errors = [{ instancePath, schemaPath: "#/enum", keyword: "enum", params: { allowedValues: schemaSandboxFaultEffect.enum }, message: "must be equal to one of the allowed values" }];
   return false;
  }
@@ -17,7 +17,7 @@ function validateSandboxFaultEffect(data, { instancePath = "", parentData, paren
  return errors === 0;
 }
 
-const schemaSandboxFaultEffect = { "$id": "SandboxFaultEffect", "type": "string", "enum": ["latency", "error", "rate_limit", "cut_before_commit", "cut_after_commit", "truncated_body", "slow_body", "transaction_revert", "transaction_drop", "transaction_delay", "transaction_reorganization", "webhook_duplicate", "webhook_reorder", "webhook_delay", "webhook_bad_signature"] };
+const schemaSandboxFaultEffect = { "$id": "SandboxFaultEffect", "type": "string", "enum": ["latency", "error", "rate_limit", "respond", "cut_before_commit", "cut_after_commit", "truncated_body", "slow_body", "transaction_revert", "transaction_drop", "transaction_delay", "transaction_reorganization", "webhook_duplicate", "webhook_reorder", "webhook_delay", "webhook_bad_signature"] };
 function validateOperatorRole(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;

@@ -6,7 +6,7 @@ import { readFault } from '../faults/read-fault.ts';
 export const listFaults: Handler<'listFaults'> = async (_input, { faults }) => ({ data: [...faults.all()] });
 
 export const addFault: Handler<'addFault'> = async ({ body }, context) => {
-  const rule = readFault(body, context.documentedErrors);
+  const rule = readFault(body, context);
   const added = context.faults.add(rule, await selectionOf(body, context));
   if (added !== undefined) return added;
   throw new ApiError('invalid_state', `a sandbox has at most ${MAX_FAULTS} fault rules; remove some first`);

@@ -176,6 +176,71 @@ export async function removeFaults(client: SandboxClient, ids: readonly string[]
   return ids.length;
 }
 
+interface RecordedEntry {
+  readonly _operationId?: string | null;
+  readonly response?: {
+    readonly status?: number;
+    readonly headers?: readonly { readonly name: string; readonly value: string }[];
+    readonly content?: { readonly text?: string };
+  };
+}
+
+/** Headers of a response that the server sets itself, or that belong to the connection or to one request. */
+const NOT_REPLAYED =
+  /^(connection|content-length|date|keep-alive|server|set-cookie|strict-transport-security|transfer-encoding|x-request-id)$/i;
+
+/**
+ * Reads the responses of an HTTP Archive, each as a rule that sends it once.
+ *
+ * CHOICE: a recording is replayed as it is, even where it differs from the document. `custos verify` reports that.
+ *
+ * @throws StartError for a file that is no archive, or that has no response of an operation.
+ */
+export async function recordedResponses(
+  file: string,
+  operation: string | undefined,
+): Promise<readonly AddSandboxFaultRequest[]> {
+  const text = await readFile(file, 'utf8');
+  let entries: readonly RecordedEntry[] | undefined;
+  try {
+    ({ entries } = (JSON.parse(text) as { log: { entries?: readonly RecordedEntry[] } }).log);
+  } catch {
+    entries = undefined;
+  }
+  if (!Array.isArray(entries))
+    throw new StartError(`\`${file}\`: expected an HTTP Archive with \`log.entries\``);
+  const rules = (entries as readonly RecordedEntry[]).flatMap(({ _operationId: id, response }) => {
+    const isMeant = typeof id === 'string' && (operation === undefined || operation === id);
+    const status = response?.status ?? 0;
+    if (!isMeant || response === undefined || status < 200) return [];
+    return [
+      {
+        effect: 'respond' as const,
+        operation: id,
+        status,
+        ...contentOf(response),
+        count: 1,
+        is_undocumented: true,
+      },
+    ];
+  });
+  if (rules.length > 0) return rules;
+  const which = operation === undefined ? 'an operation of the API' : `\`${operation}\``;
+  throw new StartError(`\`${file}\`: expected a response of ${which}, got none`);
+}
+
+function contentOf({ headers = [], content }: NonNullable<RecordedEntry['response']>) {
+  const kept = headers.filter(({ name }) => !NOT_REPLAYED.test(name));
+  const own = { headers: Object.fromEntries(kept.map(({ name, value }) => [name.toLowerCase(), value])) };
+  const { text } = content ?? {};
+  if (text === undefined || text === '') return own;
+  try {
+    return { ...own, body: JSON.parse(text) as unknown };
+  } catch {
+    return { ...own, body: text };
+  }
+}
+
 export type { SandboxScenarioRun };
 
 /** Lists the scenarios that `runScenario` can run. */

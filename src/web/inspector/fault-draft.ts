@@ -21,6 +21,9 @@ export const fieldTitles: Readonly<Record<DraftField, string>> = {
   count: 'At most (times)',
   code: 'Error code',
   is_undocumented: 'Also where it is not documented',
+  status: 'Status',
+  headers: 'Headers (JSON)',
+  body: 'Body (JSON)',
   delay_ms: 'Delay (ms)',
   max_delay_ms: 'Longest delay (ms)',
   retry_after_seconds: 'Retry after (s)',
@@ -30,6 +33,7 @@ export const fieldTitles: Readonly<Record<DraftField, string>> = {
 const numbers: ReadonlySet<DraftField> = new Set<DraftField>([
   'probability',
   'count',
+  'status',
   'delay_ms',
   'max_delay_ms',
   'retry_after_seconds',
@@ -55,7 +59,7 @@ export function formFields(effect: SandboxFaultEffect): readonly DraftField[] {
 /**
  * Returns the rule that the form describes. Empty fields, and fields that the effect does not use, are omitted.
  *
- * @throws Error if a field that must be a number is not.
+ * @throws Error if a field that must be a number, or JSON, is not.
  */
 export function faultRequest(effect: SandboxFaultEffect, draft: FaultDraft): AddSandboxFaultRequest {
   const given = formFields(effect).flatMap((field): [string, unknown][] => {
@@ -67,6 +71,7 @@ export function faultRequest(effect: SandboxFaultEffect, draft: FaultDraft): Add
 
 function readField(field: DraftField, text: string): unknown {
   if (field === 'is_undocumented') return text === 'true';
+  if (field === 'headers' || field === 'body') return JSON.parse(text);
   if (!numbers.has(field)) return text;
   const isShare = field === 'probability' && text.endsWith('%');
   const number = Number(isShare ? text.slice(0, -1) : text);
@@ -84,11 +89,12 @@ export function selectionText(fault: SandboxFault): string {
 
 /** Describes the effect of a rule, such as `error unavailable` or `latency 200–2000 ms`. */
 export function effectText(fault: SandboxFault): string {
-  const { effect, code, delay_ms: delay, max_delay_ms: most, blocks } = fault;
+  const { effect, code, status, delay_ms: delay, max_delay_ms: most, blocks } = fault;
   const retryAfter = fault.retry_after_seconds;
   return [
     effect.replaceAll('_', ' '),
     ...(code === null ? [] : [code]),
+    ...(status === null ? [] : [String(status)]),
     ...(fault.is_undocumented ? ['(also where not documented)'] : []),
     ...(delay === null ? [] : [most === null ? `${delay} ms` : `${delay}–${most} ms`]),
     ...(retryAfter === null ? [] : [`retry after ${retryAfter} s`]),

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { AddSandboxFaultRequest, SandboxFault } from '../../../src/sandbox/generated/schemas.ts';
+import { startSandbox as startInProcess } from '../../../src/testing/testing.ts';
 import { pauseRecording } from '../../ledger/record-answers.ts';
 import { attempt, call, control, refusal } from '../../support/call.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
@@ -54,6 +55,80 @@ describe('a rule for requests', () => {
     expect(await walletCount()).toBe(before);
     await call(sandbox, 'createWallet', ethereum);
     expect(await hitsOf(id)).toBe(2);
+  });
+
+  test('answers with a response of its own, and does not execute the request', async () => {
+    const before = await walletCount();
+    const body = { error: 'closed for maintenance' };
+    const headers = { 'Retry-After': '7', 'x-request-id': 'of-the-rule' };
+    const id = await addFault({
+      effect: 'respond',
+      operation: 'createWallet',
+      status: 503,
+      headers,
+      body,
+      count: 1,
+    });
+    const sent = await attempt(sandbox, 'createWallet', ethereum);
+    expect(sent).toMatchObject({
+      status: 503,
+      headers: { 'retry-after': '7', 'x-request-id': 'of-the-rule' },
+    });
+    // Without the hint, which would not be in the recording of another server.
+    expect(sent.body).toEqual(body);
+    expect(await last()).toMatchObject({
+      status: 503,
+      why: { kind: 'fault', evidence: { fault_id: id, effect: 'respond' } },
+      events: [],
+    });
+    expect(await walletCount()).toBe(before);
+    await call(sandbox, 'createWallet', ethereum);
+  });
+
+  test('compares a response with the document, unless the rule says otherwise', async () => {
+    const add = (rule: Omit<AddSandboxFaultRequest, 'effect'>) =>
+      control(sandbox, 'POST', '/_sandbox/faults', { effect: 'respond', ...rule });
+    const refused: readonly (readonly [Omit<AddSandboxFaultRequest, 'effect'>, RegExp])[] = [
+      [{ status: 503, body: {} }, /^\/operation: expected the operation whose document allows the response/],
+      [{ operation: 'createWallet', status: 418 }, /^\/status: expected one of 200, 400, .*got `418`/],
+      [{ operation: 'createWallet', body: { id: 1 } }, /^\/body\/\w+: /],
+      [{ operation: 'createWallet', status: 503, body: { error: 1 } }, /^\/body\/error: must be a string/],
+      [{ operation: 'createWallet', status: 503, headers: { 'content-length': '1' } }, /^\/headers: /],
+      [{ operation: 'createWallet', status: 503, headers: { a: 'b\r\nc: d' } }, /^\/headers\/a: /],
+    ];
+    for (const [rule, message] of refused) {
+      const { status, body } = await add(rule);
+      expect({ status, error: body.error }).toEqual({ status: 400, error: expect.stringMatching(message) });
+    }
+  });
+
+  test('may break the document: a text is sent as it is, and a response may have no body', async () => {
+    await using own = await startInProcess({ seedData: false });
+    const ask = () =>
+      own.fetch(`${own.baseUrl}/v1/wallets`, {
+        headers: {
+          authorization: `Basic ${btoa(`${own.appId}:${own.appSecret}`)}`,
+          'service-app-id': own.appId,
+        },
+      });
+    const headers = { 'content-type': 'text/html' };
+    const page = '<h1>Bad gateway</h1>';
+    await own.faults.add({
+      effect: 'respond',
+      status: 502,
+      headers,
+      body: page,
+      is_undocumented: true,
+      count: 1,
+    });
+    const broken = await ask();
+    expect([broken.status, broken.headers.get('content-type'), await broken.text()]).toEqual([
+      ...[502, 'text/html', page],
+    ]);
+    await own.faults.add({ effect: 'respond', status: 204, is_undocumented: true, count: 1 });
+    const empty = await ask();
+    expect([empty.status, await empty.text()]).toEqual([204, '']);
+    expect((await ask()).status).toBe(200);
   });
 
   test('knows a wallet by both of its ids, and no other wallet whose id begins alike', async () => {
@@ -210,7 +285,16 @@ describe('/_sandbox/faults', () => {
     const rule: SandboxFault = {
       ...{ id, effect: 'cut_after_commit', operation: null, app_id: null, wallet_id: null, event_type: null },
       ...{ chain: null, probability: 1, blocks: null },
-      ...{ count: 1, hits: 0, code: null, is_undocumented: false, delay_ms: null, max_delay_ms: null },
+      ...{
+        count: 1,
+        hits: 0,
+        code: null,
+        is_undocumented: false,
+        status: null,
+        headers: null,
+        delay_ms: null,
+        max_delay_ms: null,
+      },
       retry_after_seconds: null,
     };
     expect((await control(sandbox, 'GET', '/_sandbox/faults')).body.data).toEqual([
