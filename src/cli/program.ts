@@ -12,6 +12,7 @@ import { rpcCommand } from './calls/rpc.ts';
 import { tokenCommand } from './calls/token.ts';
 import { cellsCommand } from './cells.ts';
 import { coverageCommand } from './contract/coverage.ts';
+import { describeCommand, operationHelp } from './contract/describe.ts';
 import { verifyCommand } from './contract/verify.ts';
 import { clockCommand } from './control/clock.ts';
 import { faultsCommand } from './control/faults.ts';
@@ -61,6 +62,11 @@ export async function runCommandLine(args: readonly string[]): Promise<ExitCode>
       console.log(await overview());
       return 0;
     }
+    const help = await operationHelp(args);
+    if (help !== undefined) {
+      console.log(help);
+      return 0;
+    }
     await program.parseAsync(args, { from: 'user' });
     return 0;
   } catch (error) {
@@ -82,7 +88,7 @@ function makeProgram(): Command {
     .addHelpText('after', helpTail);
   const groups: Readonly<Record<string, readonly Command[]>> = {
     'Run:': [sandboxCommand(), execCommand(), mockCommand(), initCommand(), envCommand(), openCommand()],
-    'Call:': [callCommand(), tokenCommand(), rpcCommand(), mcpCommand()],
+    'Call:': [callCommand(), describeCommand(), tokenCommand(), rpcCommand(), mcpCommand()],
     'See what happened:': [
       ...[logsCommand(), whyCommand(), eventsCommand(), listenCommand(), triggerCommand(), sigCommand()],
     ],

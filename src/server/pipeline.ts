@@ -26,6 +26,7 @@ import {
   type Answer,
   answeredOf,
   codeOf,
+  isOpenWithoutBody,
   type OperationHandlers,
   operationOf,
   type RequestState,
@@ -397,9 +398,4 @@ function brandedTextOf(answer: Answer, brand: Brand): string | undefined {
   if (body === undefined) return undefined;
   const written = brand.writeBody(body);
   return answer.status < 400 ? JSON.stringify(written) : brand.writeText(JSON.stringify(written));
-}
-
-/** Whether anybody may send the request, and a body would have no meaning (RFC 9110 section 9.3.1). */
-function isOpenWithoutBody({ route }: RequestState): boolean {
-  return route?.operation.security === 'none' && !route.operation.hasBody;
 }

@@ -237,3 +237,8 @@ export function codeOf(answer: Answer, error: unknown): ErrorCode | undefined {
   if (answer.status === 404) return 'not_found';
   return answer.status === 503 ? 'unavailable' : error === undefined ? undefined : 'internal_error';
 }
+
+/** Whether anybody may send the request, and a body would have no meaning (RFC 9110 section 9.3.1). */
+export function isOpenWithoutBody({ route }: RequestState): boolean {
+  return route?.operation.security === 'none' && !route.operation.hasBody;
+}

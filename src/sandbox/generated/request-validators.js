@@ -387,21 +387,21 @@ function validateAddSandboxFaultRequest(data, { instancePath = "", parentData, p
                var valid0 = true;
               }
               if (valid0) {
-               if (data.delay_ms !== void 0) {
-                let data10 = data.delay_ms;
+               if (data.status !== void 0) {
+                let data10 = data.status;
                 const _errs21 = errors;
                 if (!(typeof data10 == "number" && (!(data10 % 1) && !isNaN(data10)) && isFinite(data10))) {
-                 validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/delay_ms", schemaPath: "#/properties/delay_ms/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+                 validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/status", schemaPath: "#/properties/status/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
                  return false;
                 }
                 if (errors === _errs21) {
                  if (typeof data10 == "number" && isFinite(data10)) {
-                  if (data10 > 2592e6 || isNaN(data10)) {
-                   validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/delay_ms", schemaPath: "#/properties/delay_ms/maximum", keyword: "maximum", params: { comparison: "<=", limit: 2592e6 }, message: "must be <= 2592000000" }];
+                  if (data10 > 599 || isNaN(data10)) {
+                   validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/status", schemaPath: "#/properties/status/maximum", keyword: "maximum", params: { comparison: "<=", limit: 599 }, message: "must be <= 599" }];
                    return false;
                   } else {
-                   if (data10 < 1 || isNaN(data10)) {
-                    validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/delay_ms", schemaPath: "#/properties/delay_ms/minimum", keyword: "minimum", params: { comparison: ">=", limit: 1 }, message: "must be >= 1" }];
+                   if (data10 < 200 || isNaN(data10)) {
+                    validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/status", schemaPath: "#/properties/status/minimum", keyword: "minimum", params: { comparison: ">=", limit: 200 }, message: "must be >= 200" }];
                     return false;
                    }
                   }
@@ -412,24 +412,38 @@ function validateAddSandboxFaultRequest(data, { instancePath = "", parentData, p
                 var valid0 = true;
                }
                if (valid0) {
-                if (data.max_delay_ms !== void 0) {
-                 let data11 = data.max_delay_ms;
+                if (data.headers !== void 0) {
+                 let data11 = data.headers;
                  const _errs23 = errors;
-                 if (!(typeof data11 == "number" && (!(data11 % 1) && !isNaN(data11)) && isFinite(data11))) {
-                  validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/max_delay_ms", schemaPath: "#/properties/max_delay_ms/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
-                  return false;
-                 }
                  if (errors === _errs23) {
-                  if (typeof data11 == "number" && isFinite(data11)) {
-                   if (data11 > 2592e6 || isNaN(data11)) {
-                    validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/max_delay_ms", schemaPath: "#/properties/max_delay_ms/maximum", keyword: "maximum", params: { comparison: "<=", limit: 2592e6 }, message: "must be <= 2592000000" }];
+                  if (data11 && typeof data11 == "object" && !Array.isArray(data11)) {
+                   if (Object.keys(data11).length > 50) {
+                    validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/maxProperties", keyword: "maxProperties", params: { limit: 50 }, message: "must NOT have more than 50 properties" }];
                     return false;
                    } else {
-                    if (data11 < 1 || isNaN(data11)) {
-                     validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/max_delay_ms", schemaPath: "#/properties/max_delay_ms/minimum", keyword: "minimum", params: { comparison: ">=", limit: 1 }, message: "must be >= 1" }];
-                     return false;
+                    for (const key1 in data11) {
+                     let data12 = data11[key1];
+                     const _errs26 = errors;
+                     if (errors === _errs26) {
+                      if (typeof data12 === "string") {
+                       if (ucs2length(data12) > 4e3) {
+                        validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/headers/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"), schemaPath: "#/properties/headers/additionalProperties/maxLength", keyword: "maxLength", params: { limit: 4e3 }, message: "must NOT have more than 4000 characters" }];
+                        return false;
+                       }
+                      } else {
+                       validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/headers/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"), schemaPath: "#/properties/headers/additionalProperties/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                       return false;
+                      }
+                     }
+                     var valid1 = _errs26 === errors;
+                     if (!valid1) {
+                      break;
+                     }
                     }
                    }
+                  } else {
+                   validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+                   return false;
                   }
                  }
                  var valid0 = _errs23 === errors;
@@ -437,54 +451,106 @@ function validateAddSandboxFaultRequest(data, { instancePath = "", parentData, p
                  var valid0 = true;
                 }
                 if (valid0) {
-                 if (data.retry_after_seconds !== void 0) {
-                  let data12 = data.retry_after_seconds;
-                  const _errs25 = errors;
-                  if (!(typeof data12 == "number" && (!(data12 % 1) && !isNaN(data12)) && isFinite(data12))) {
-                   validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/retry_after_seconds", schemaPath: "#/properties/retry_after_seconds/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+                 if (data.delay_ms !== void 0) {
+                  let data13 = data.delay_ms;
+                  const _errs28 = errors;
+                  if (!(typeof data13 == "number" && (!(data13 % 1) && !isNaN(data13)) && isFinite(data13))) {
+                   validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/delay_ms", schemaPath: "#/properties/delay_ms/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
                    return false;
                   }
-                  if (errors === _errs25) {
-                   if (typeof data12 == "number" && isFinite(data12)) {
-                    if (data12 > 86400 || isNaN(data12)) {
-                     validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/retry_after_seconds", schemaPath: "#/properties/retry_after_seconds/maximum", keyword: "maximum", params: { comparison: "<=", limit: 86400 }, message: "must be <= 86400" }];
+                  if (errors === _errs28) {
+                   if (typeof data13 == "number" && isFinite(data13)) {
+                    if (data13 > 2592e6 || isNaN(data13)) {
+                     validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/delay_ms", schemaPath: "#/properties/delay_ms/maximum", keyword: "maximum", params: { comparison: "<=", limit: 2592e6 }, message: "must be <= 2592000000" }];
                      return false;
                     } else {
-                     if (data12 < 1 || isNaN(data12)) {
-                      validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/retry_after_seconds", schemaPath: "#/properties/retry_after_seconds/minimum", keyword: "minimum", params: { comparison: ">=", limit: 1 }, message: "must be >= 1" }];
+                     if (data13 < 1 || isNaN(data13)) {
+                      validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/delay_ms", schemaPath: "#/properties/delay_ms/minimum", keyword: "minimum", params: { comparison: ">=", limit: 1 }, message: "must be >= 1" }];
                       return false;
                      }
                     }
                    }
                   }
-                  var valid0 = _errs25 === errors;
+                  var valid0 = _errs28 === errors;
                  } else {
                   var valid0 = true;
                  }
                  if (valid0) {
-                  if (data.blocks !== void 0) {
-                   let data13 = data.blocks;
-                   const _errs27 = errors;
-                   if (!(typeof data13 == "number" && (!(data13 % 1) && !isNaN(data13)) && isFinite(data13))) {
-                    validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/blocks", schemaPath: "#/properties/blocks/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+                  if (data.max_delay_ms !== void 0) {
+                   let data14 = data.max_delay_ms;
+                   const _errs30 = errors;
+                   if (!(typeof data14 == "number" && (!(data14 % 1) && !isNaN(data14)) && isFinite(data14))) {
+                    validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/max_delay_ms", schemaPath: "#/properties/max_delay_ms/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
                     return false;
                    }
-                   if (errors === _errs27) {
-                    if (typeof data13 == "number" && isFinite(data13)) {
-                     if (data13 > 100 || isNaN(data13)) {
-                      validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/blocks", schemaPath: "#/properties/blocks/maximum", keyword: "maximum", params: { comparison: "<=", limit: 100 }, message: "must be <= 100" }];
+                   if (errors === _errs30) {
+                    if (typeof data14 == "number" && isFinite(data14)) {
+                     if (data14 > 2592e6 || isNaN(data14)) {
+                      validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/max_delay_ms", schemaPath: "#/properties/max_delay_ms/maximum", keyword: "maximum", params: { comparison: "<=", limit: 2592e6 }, message: "must be <= 2592000000" }];
                       return false;
                      } else {
-                      if (data13 < 1 || isNaN(data13)) {
-                       validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/blocks", schemaPath: "#/properties/blocks/minimum", keyword: "minimum", params: { comparison: ">=", limit: 1 }, message: "must be >= 1" }];
+                      if (data14 < 1 || isNaN(data14)) {
+                       validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/max_delay_ms", schemaPath: "#/properties/max_delay_ms/minimum", keyword: "minimum", params: { comparison: ">=", limit: 1 }, message: "must be >= 1" }];
                        return false;
                       }
                      }
                     }
                    }
-                   var valid0 = _errs27 === errors;
+                   var valid0 = _errs30 === errors;
                   } else {
                    var valid0 = true;
+                  }
+                  if (valid0) {
+                   if (data.retry_after_seconds !== void 0) {
+                    let data15 = data.retry_after_seconds;
+                    const _errs32 = errors;
+                    if (!(typeof data15 == "number" && (!(data15 % 1) && !isNaN(data15)) && isFinite(data15))) {
+                     validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/retry_after_seconds", schemaPath: "#/properties/retry_after_seconds/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+                     return false;
+                    }
+                    if (errors === _errs32) {
+                     if (typeof data15 == "number" && isFinite(data15)) {
+                      if (data15 > 86400 || isNaN(data15)) {
+                       validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/retry_after_seconds", schemaPath: "#/properties/retry_after_seconds/maximum", keyword: "maximum", params: { comparison: "<=", limit: 86400 }, message: "must be <= 86400" }];
+                       return false;
+                      } else {
+                       if (data15 < 1 || isNaN(data15)) {
+                        validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/retry_after_seconds", schemaPath: "#/properties/retry_after_seconds/minimum", keyword: "minimum", params: { comparison: ">=", limit: 1 }, message: "must be >= 1" }];
+                        return false;
+                       }
+                      }
+                     }
+                    }
+                    var valid0 = _errs32 === errors;
+                   } else {
+                    var valid0 = true;
+                   }
+                   if (valid0) {
+                    if (data.blocks !== void 0) {
+                     let data16 = data.blocks;
+                     const _errs34 = errors;
+                     if (!(typeof data16 == "number" && (!(data16 % 1) && !isNaN(data16)) && isFinite(data16))) {
+                      validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/blocks", schemaPath: "#/properties/blocks/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+                      return false;
+                     }
+                     if (errors === _errs34) {
+                      if (typeof data16 == "number" && isFinite(data16)) {
+                       if (data16 > 100 || isNaN(data16)) {
+                        validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/blocks", schemaPath: "#/properties/blocks/maximum", keyword: "maximum", params: { comparison: "<=", limit: 100 }, message: "must be <= 100" }];
+                        return false;
+                       } else {
+                        if (data16 < 1 || isNaN(data16)) {
+                         validateAddSandboxFaultRequest.errors = [{ instancePath: instancePath + "/blocks", schemaPath: "#/properties/blocks/minimum", keyword: "minimum", params: { comparison: ">=", limit: 1 }, message: "must be >= 1" }];
+                         return false;
+                        }
+                       }
+                      }
+                     }
+                     var valid0 = _errs34 === errors;
+                    } else {
+                     var valid0 = true;
+                    }
+                   }
                   }
                  }
                 }
@@ -510,7 +576,7 @@ function validateAddSandboxFaultRequest(data, { instancePath = "", parentData, p
  return errors === 0;
 }
 
-const schemaAddSandboxFaultRequest = { "$id": "AddSandboxFaultRequest", "type": "object", "required": ["effect"], "additionalProperties": false, "properties": { "effect": { "$ref": "SandboxFaultEffect" }, "operation": { "type": "string", "minLength": 1, "maxLength": 100 }, "app_id": { "type": "string", "minLength": 1, "maxLength": 100 }, "wallet_id": { "type": "string", "minLength": 1, "maxLength": 100 }, "event_type": { "type": "string", "minLength": 1, "maxLength": 100 }, "chain": { "type": "string", "minLength": 1, "maxLength": 100 }, "probability": { "type": "number", "exclusiveMinimum": 0, "maximum": 1 }, "count": { "type": "integer", "minimum": 1, "maximum": 1e6 }, "code": { "type": "string", "minLength": 1, "maxLength": 100 }, "is_undocumented": { "type": "boolean" }, "delay_ms": { "type": "integer", "minimum": 1, "maximum": 2592e6 }, "max_delay_ms": { "type": "integer", "minimum": 1, "maximum": 2592e6 }, "retry_after_seconds": { "type": "integer", "minimum": 1, "maximum": 86400 }, "blocks": { "type": "integer", "minimum": 1, "maximum": 100 } } };
+const schemaAddSandboxFaultRequest = { "$id": "AddSandboxFaultRequest", "type": "object", "required": ["effect"], "additionalProperties": false, "properties": { "effect": { "$ref": "SandboxFaultEffect" }, "operation": { "type": "string", "minLength": 1, "maxLength": 100 }, "app_id": { "type": "string", "minLength": 1, "maxLength": 100 }, "wallet_id": { "type": "string", "minLength": 1, "maxLength": 100 }, "event_type": { "type": "string", "minLength": 1, "maxLength": 100 }, "chain": { "type": "string", "minLength": 1, "maxLength": 100 }, "probability": { "type": "number", "exclusiveMinimum": 0, "maximum": 1 }, "count": { "type": "integer", "minimum": 1, "maximum": 1e6 }, "code": { "type": "string", "minLength": 1, "maxLength": 100 }, "is_undocumented": { "type": "boolean" }, "status": { "type": "integer", "minimum": 200, "maximum": 599 }, "headers": { "type": "object", "maxProperties": 50, "additionalProperties": { "type": "string", "maxLength": 4e3 } }, "body": {}, "delay_ms": { "type": "integer", "minimum": 1, "maximum": 2592e6 }, "max_delay_ms": { "type": "integer", "minimum": 1, "maximum": 2592e6 }, "retry_after_seconds": { "type": "integer", "minimum": 1, "maximum": 86400 }, "blocks": { "type": "integer", "minimum": 1, "maximum": 100 } } };
 const hasOwnProperty = Object.prototype.hasOwnProperty;
 function validateAddOperatorRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;

@@ -187,8 +187,8 @@ function validateSandboxFault(data, { instancePath = "", parentData, parentDataP
  if (errors === 0) {
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
-   if (data.id === void 0 && (missing0 = "id") || data.effect === void 0 && (missing0 = "effect") || data.operation === void 0 && (missing0 = "operation") || data.app_id === void 0 && (missing0 = "app_id") || data.wallet_id === void 0 && (missing0 = "wallet_id") || data.event_type === void 0 && (missing0 = "event_type") || data.chain === void 0 && (missing0 = "chain") || data.probability === void 0 && (missing0 = "probability") || data.count === void 0 && (missing0 = "count") || data.hits === void 0 && (missing0 = "hits") || data.code === void 0 && (missing0 = "code") || data.is_undocumented === void 0 && (missing0 = "is_undocumented") || data.delay_ms === void 0 && (missing0 = "delay_ms") || data.max_delay_ms === void 0 && (missing0 = "max_delay_ms") || data.retry_after_seconds === void 0 && (missing0 = "retry_after_seconds") || data.blocks === void 0 && (missing0 = "blocks")) {
-    validateSandboxFault.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "effect", "operation", "app_id", "wallet_id", "event_type", "chain", "probability", "count", "hits", "code", "is_undocumented", "delay_ms", "max_delay_ms", "retry_after_seconds", "blocks"] }, message: "must have required property '" + missing0 + "'" }];
+   if (data.id === void 0 && (missing0 = "id") || data.effect === void 0 && (missing0 = "effect") || data.operation === void 0 && (missing0 = "operation") || data.app_id === void 0 && (missing0 = "app_id") || data.wallet_id === void 0 && (missing0 = "wallet_id") || data.event_type === void 0 && (missing0 = "event_type") || data.chain === void 0 && (missing0 = "chain") || data.probability === void 0 && (missing0 = "probability") || data.count === void 0 && (missing0 = "count") || data.hits === void 0 && (missing0 = "hits") || data.code === void 0 && (missing0 = "code") || data.is_undocumented === void 0 && (missing0 = "is_undocumented") || data.status === void 0 && (missing0 = "status") || data.headers === void 0 && (missing0 = "headers") || data.delay_ms === void 0 && (missing0 = "delay_ms") || data.max_delay_ms === void 0 && (missing0 = "max_delay_ms") || data.retry_after_seconds === void 0 && (missing0 = "retry_after_seconds") || data.blocks === void 0 && (missing0 = "blocks")) {
+    validateSandboxFault.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "effect", "operation", "app_id", "wallet_id", "event_type", "chain", "probability", "count", "hits", "code", "is_undocumented", "status", "headers", "delay_ms", "max_delay_ms", "retry_after_seconds", "blocks"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -349,11 +349,11 @@ function validateSandboxFault(data, { instancePath = "", parentData, parentDataP
                  var valid0 = true;
                 }
                 if (valid0) {
-                 if (data.delay_ms !== void 0) {
-                  let data12 = data.delay_ms;
+                 if (data.status !== void 0) {
+                  let data12 = data.status;
                   const _errs25 = errors;
                   if (!(typeof data12 == "number" && (!(data12 % 1) && !isNaN(data12)) && isFinite(data12)) && data12 !== null) {
-                   validateSandboxFault.errors = [{ instancePath: instancePath + "/delay_ms", schemaPath: "#/properties/delay_ms/type", keyword: "type", params: { type: schemaSandboxFault.properties.delay_ms.type }, message: "must be integer,null" }];
+                   validateSandboxFault.errors = [{ instancePath: instancePath + "/status", schemaPath: "#/properties/status/type", keyword: "type", params: { type: schemaSandboxFault.properties.status.type }, message: "must be integer,null" }];
                    return false;
                   }
                   var valid0 = _errs25 === errors;
@@ -361,40 +361,81 @@ function validateSandboxFault(data, { instancePath = "", parentData, parentDataP
                   var valid0 = true;
                  }
                  if (valid0) {
-                  if (data.max_delay_ms !== void 0) {
-                   let data13 = data.max_delay_ms;
+                  if (data.headers !== void 0) {
+                   let data13 = data.headers;
                    const _errs27 = errors;
-                   if (!(typeof data13 == "number" && (!(data13 % 1) && !isNaN(data13)) && isFinite(data13)) && data13 !== null) {
-                    validateSandboxFault.errors = [{ instancePath: instancePath + "/max_delay_ms", schemaPath: "#/properties/max_delay_ms/type", keyword: "type", params: { type: schemaSandboxFault.properties.max_delay_ms.type }, message: "must be integer,null" }];
+                   if (!(data13 && typeof data13 == "object" && !Array.isArray(data13)) && data13 !== null) {
+                    validateSandboxFault.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: schemaSandboxFault.properties.headers.type }, message: "must be object,null" }];
                     return false;
+                   }
+                   if (errors === _errs27) {
+                    if (data13 && typeof data13 == "object" && !Array.isArray(data13)) {
+                     for (const key1 in data13) {
+                      const _errs30 = errors;
+                      if (typeof data13[key1] !== "string") {
+                       validateSandboxFault.errors = [{ instancePath: instancePath + "/headers/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"), schemaPath: "#/properties/headers/additionalProperties/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                       return false;
+                      }
+                      var valid1 = _errs30 === errors;
+                      if (!valid1) {
+                       break;
+                      }
+                     }
+                    }
                    }
                    var valid0 = _errs27 === errors;
                   } else {
                    var valid0 = true;
                   }
                   if (valid0) {
-                   if (data.retry_after_seconds !== void 0) {
-                    let data14 = data.retry_after_seconds;
-                    const _errs29 = errors;
-                    if (!(typeof data14 == "number" && (!(data14 % 1) && !isNaN(data14)) && isFinite(data14)) && data14 !== null) {
-                     validateSandboxFault.errors = [{ instancePath: instancePath + "/retry_after_seconds", schemaPath: "#/properties/retry_after_seconds/type", keyword: "type", params: { type: schemaSandboxFault.properties.retry_after_seconds.type }, message: "must be integer,null" }];
+                   if (data.delay_ms !== void 0) {
+                    let data15 = data.delay_ms;
+                    const _errs32 = errors;
+                    if (!(typeof data15 == "number" && (!(data15 % 1) && !isNaN(data15)) && isFinite(data15)) && data15 !== null) {
+                     validateSandboxFault.errors = [{ instancePath: instancePath + "/delay_ms", schemaPath: "#/properties/delay_ms/type", keyword: "type", params: { type: schemaSandboxFault.properties.delay_ms.type }, message: "must be integer,null" }];
                      return false;
                     }
-                    var valid0 = _errs29 === errors;
+                    var valid0 = _errs32 === errors;
                    } else {
                     var valid0 = true;
                    }
                    if (valid0) {
-                    if (data.blocks !== void 0) {
-                     let data15 = data.blocks;
-                     const _errs31 = errors;
-                     if (!(typeof data15 == "number" && (!(data15 % 1) && !isNaN(data15)) && isFinite(data15)) && data15 !== null) {
-                      validateSandboxFault.errors = [{ instancePath: instancePath + "/blocks", schemaPath: "#/properties/blocks/type", keyword: "type", params: { type: schemaSandboxFault.properties.blocks.type }, message: "must be integer,null" }];
+                    if (data.max_delay_ms !== void 0) {
+                     let data16 = data.max_delay_ms;
+                     const _errs34 = errors;
+                     if (!(typeof data16 == "number" && (!(data16 % 1) && !isNaN(data16)) && isFinite(data16)) && data16 !== null) {
+                      validateSandboxFault.errors = [{ instancePath: instancePath + "/max_delay_ms", schemaPath: "#/properties/max_delay_ms/type", keyword: "type", params: { type: schemaSandboxFault.properties.max_delay_ms.type }, message: "must be integer,null" }];
                       return false;
                      }
-                     var valid0 = _errs31 === errors;
+                     var valid0 = _errs34 === errors;
                     } else {
                      var valid0 = true;
+                    }
+                    if (valid0) {
+                     if (data.retry_after_seconds !== void 0) {
+                      let data17 = data.retry_after_seconds;
+                      const _errs36 = errors;
+                      if (!(typeof data17 == "number" && (!(data17 % 1) && !isNaN(data17)) && isFinite(data17)) && data17 !== null) {
+                       validateSandboxFault.errors = [{ instancePath: instancePath + "/retry_after_seconds", schemaPath: "#/properties/retry_after_seconds/type", keyword: "type", params: { type: schemaSandboxFault.properties.retry_after_seconds.type }, message: "must be integer,null" }];
+                       return false;
+                      }
+                      var valid0 = _errs36 === errors;
+                     } else {
+                      var valid0 = true;
+                     }
+                     if (valid0) {
+                      if (data.blocks !== void 0) {
+                       let data18 = data.blocks;
+                       const _errs38 = errors;
+                       if (!(typeof data18 == "number" && (!(data18 % 1) && !isNaN(data18)) && isFinite(data18)) && data18 !== null) {
+                        validateSandboxFault.errors = [{ instancePath: instancePath + "/blocks", schemaPath: "#/properties/blocks/type", keyword: "type", params: { type: schemaSandboxFault.properties.blocks.type }, message: "must be integer,null" }];
+                        return false;
+                       }
+                       var valid0 = _errs38 === errors;
+                      } else {
+                       var valid0 = true;
+                      }
+                     }
                     }
                    }
                   }
@@ -422,7 +463,7 @@ function validateSandboxFault(data, { instancePath = "", parentData, parentDataP
  return errors === 0;
 }
 
-const schemaSandboxFault = { "$id": "SandboxFault", "type": "object", "required": ["id", "effect", "operation", "app_id", "wallet_id", "event_type", "chain", "probability", "count", "hits", "code", "is_undocumented", "delay_ms", "max_delay_ms", "retry_after_seconds", "blocks"], "additionalProperties": false, "properties": { "id": { "type": "string" }, "effect": { "$ref": "SandboxFaultEffect" }, "operation": { "type": ["string", "null"] }, "app_id": { "type": ["string", "null"] }, "wallet_id": { "type": ["string", "null"] }, "event_type": { "type": ["string", "null"] }, "chain": { "type": ["string", "null"] }, "probability": { "type": "number" }, "count": { "type": ["integer", "null"] }, "hits": { "type": "integer", "minimum": 0 }, "code": { "type": ["string", "null"] }, "is_undocumented": { "type": "boolean" }, "delay_ms": { "type": ["integer", "null"] }, "max_delay_ms": { "type": ["integer", "null"] }, "retry_after_seconds": { "type": ["integer", "null"] }, "blocks": { "type": ["integer", "null"] } } };
+const schemaSandboxFault = { "$id": "SandboxFault", "type": "object", "required": ["id", "effect", "operation", "app_id", "wallet_id", "event_type", "chain", "probability", "count", "hits", "code", "is_undocumented", "status", "headers", "delay_ms", "max_delay_ms", "retry_after_seconds", "blocks"], "additionalProperties": false, "properties": { "id": { "type": "string" }, "effect": { "$ref": "SandboxFaultEffect" }, "operation": { "type": ["string", "null"] }, "app_id": { "type": ["string", "null"] }, "wallet_id": { "type": ["string", "null"] }, "event_type": { "type": ["string", "null"] }, "chain": { "type": ["string", "null"] }, "probability": { "type": "number" }, "count": { "type": ["integer", "null"] }, "hits": { "type": "integer", "minimum": 0 }, "code": { "type": ["string", "null"] }, "is_undocumented": { "type": "boolean" }, "status": { "type": ["integer", "null"] }, "headers": { "type": ["object", "null"], "additionalProperties": { "type": "string" } }, "body": {}, "delay_ms": { "type": ["integer", "null"] }, "max_delay_ms": { "type": ["integer", "null"] }, "retry_after_seconds": { "type": ["integer", "null"] }, "blocks": { "type": ["integer", "null"] } } };
 function validateAddedOperator(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;

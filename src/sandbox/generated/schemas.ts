@@ -37,8 +37,14 @@ export type AddSandboxFaultRequest = {
   count?: number | undefined;
   /** `error`: the error code. Only operations that document it are affected. */
   code?: string | undefined;
-  /** `error`, `rate_limit`: also for operations that do not document the error. Defaults to false. */
+  /** `error`, `rate_limit`: also for operations that do not document the error. `respond`: also a response that the document does not allow. Defaults to false. */
   is_undocumented?: boolean | undefined;
+  /** `respond`: the status of the response. Defaults to 200. */
+  status?: number | undefined;
+  /** `respond`: further headers of the response. */
+  headers?: { [key: string]: string } | undefined;
+  /** `respond`: the body of the response. A text is sent as it is, any other value as JSON. If it is omitted, the response has no body. */
+  body?: unknown | undefined;
   /** `latency`, `slow_body`: defaults to 1000. `transaction_delay`, `webhook_delay`, `webhook_reorder`: defaults to 60000. */
   delay_ms?: number | undefined;
   /** If it is set, each delay is random, between `delay_ms` and this value. */
@@ -1208,6 +1214,10 @@ export type SandboxFault = {
   hits: number;
   code: string | null;
   is_undocumented: boolean;
+  status: number | null;
+  headers: { [key: string]: string } | null;
+  /** The body of the response. Absent if it has none. */
+  body?: unknown | undefined;
   delay_ms: number | null;
   max_delay_ms: number | null;
   retry_after_seconds: number | null;
@@ -1215,7 +1225,7 @@ export type SandboxFault = {
 };
 
 /** What a rule does. */
-export type SandboxFaultEffect = "latency" | "error" | "rate_limit" | "cut_before_commit" | "cut_after_commit" | "truncated_body" | "slow_body" | "transaction_revert" | "transaction_drop" | "transaction_delay" | "transaction_reorganization" | "webhook_duplicate" | "webhook_reorder" | "webhook_delay" | "webhook_bad_signature";
+export type SandboxFaultEffect = "latency" | "error" | "rate_limit" | "respond" | "cut_before_commit" | "cut_after_commit" | "truncated_body" | "slow_body" | "transaction_revert" | "transaction_drop" | "transaction_delay" | "transaction_reorganization" | "webhook_duplicate" | "webhook_reorder" | "webhook_delay" | "webhook_bad_signature";
 
 export type SandboxFaults = {
   data: SandboxFault[];

@@ -1,0 +1,166 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { packageRoot } from '../../config/package-root.ts';
+import { type ContractDocument, operationsOf, resolveReference } from './contract-document.ts';
+
+/** A parameter or a field of the body. Fields of objects and lists follow those that contain them. */
+export interface DescribedField {
+  readonly name: string;
+  /** How many objects of the same part contain it. */
+  readonly depth: number;
+  readonly type: string;
+  readonly is_required: boolean;
+  readonly description: string;
+}
+
+/** An operation in the words of its document, for people who call it. */
+export interface DescribedOperation {
+  readonly operation: string;
+  readonly method: string;
+  readonly path: string;
+  readonly summary: string;
+  readonly parameters: readonly DescribedField[];
+  /** The fields of the body, or those that every kind of body has. */
+  readonly body: readonly DescribedField[];
+  /** The field that tells kinds of bodies apart, and its values. Null if all bodies have the same fields. */
+  readonly kinds: { readonly field: string; readonly values: readonly string[] } | null;
+  readonly errors: readonly { readonly status: number; readonly codes: readonly string[] }[];
+  /** Valid bodies by name. */
+  readonly examples: Readonly<Record<string, unknown>>;
+}
+
+type Node = Readonly<Record<string, unknown>>;
+
+/** Deeper fields of a body are left to the reference, which folds them. */
+const MAX_DEPTH = 4;
+const MAX_VALUES = 6;
+
+/**
+ * Describes an operation of the API or of the control plane, with required fields first.
+ *
+ * @param kind a value of the field that tells kinds of bodies apart, such as `personal_sign`.
+ * @returns undefined for an unknown operation.
+ */
+export function describeOperation(id: string, kind?: string): DescribedOperation | undefined {
+  for (const name of ['openapi.json', 'control-plane.json']) {
+    const document = JSON.parse(
+      readFileSync(join(packageRoot(), 'openapi', name), 'utf8'),
+    ) as ContractDocument;
+    const found = operationsOf(document).find(({ operation }) => operation.operationId === id);
+    if (found !== undefined) return describe(document, found, kind);
+  }
+  return undefined;
+}
+
+function describe(
+  document: ContractDocument,
+  { method, path, operation }: ReturnType<typeof operationsOf>[number],
+  kind: string | undefined,
+): DescribedOperation {
+  const follow = (node: unknown): Node => (resolveReference(document, node) ?? {}) as Node;
+  const parameters = (operation.parameters ?? []).map(follow).filter((each) => each.in !== 'header');
+  const media = follow((follow(operation.requestBody).content as Node | undefined)?.['application/json']);
+  const body = follow(media.schema);
+  const field = (body.discriminator as { readonly propertyName: string } | undefined)?.propertyName;
+  const mapping = (body.discriminator as { readonly mapping?: Node } | undefined)?.mapping ?? {};
+  const chosen = kind !== undefined && Object.hasOwn(mapping, kind) ? follow({ $ref: mapping[kind] }) : body;
+  const isOpen = field !== undefined && chosen === body;
+  const examples = Object.entries((media.examples ?? {}) as Record<string, { readonly value?: unknown }>);
+  const ofKind = examples.filter(
+    ([, { value }]) => isOpen || field === undefined || (value as Node)[field] === kind,
+  );
+  return {
+    ...{ operation: operation.operationId, method, path, summary: operation.summary ?? '' },
+    parameters: parameters
+      .map(({ name, schema, required, description }) => ({
+        ...{ name: String(name), depth: 0, type: typeOf(follow(schema), follow) },
+        ...{ is_required: required === true, description: oneLine(description) },
+      }))
+      .sort(requiredFirst),
+    body: isOpen ? [] : fieldsOf(chosen, follow, 0),
+    kinds: isOpen ? { field, values: Object.keys(mapping) } : null,
+    errors: errorsOf(operation.responses, follow),
+    examples: Object.fromEntries(ofKind.map(([name, { value }]) => [name, value])),
+  };
+}
+
+function fieldsOf(schema: Node, follow: (node: unknown) => Node, depth: number): DescribedField[] {
+  if (depth >= MAX_DEPTH) return [];
+  const object = objectIn(schema, follow);
+  const required = new Set((object.required ?? []) as readonly string[]);
+  return Object.entries((object.properties ?? {}) as Record<string, Node>)
+    .map(([name, given]) => {
+      const value = follow(given);
+      const description = oneLine(given.description ?? value.description);
+      const type = typeOf(value, follow);
+      return { name, value, own: { name, depth, type, is_required: required.has(name), description } };
+    })
+    .sort((one, other) => requiredFirst(one.own, other.own))
+    .flatMap(({ value, own }) => [own, ...fieldsOf(value, follow, depth + 1)]);
+}
+
+/** The object that a schema describes: itself, the items of a list, or the only object of alternatives. */
+function objectIn(schema: Node, follow: (node: unknown) => Node): Node {
+  if (schema.properties !== undefined) return schema;
+  if (schema.items !== undefined) return objectIn(follow(schema.items), follow);
+  const objects = alternativesOf(schema, follow)
+    .map((each) => objectIn(each, follow))
+    .filter(({ properties }) => properties !== undefined);
+  return objects.length === 1 ? objects[0]! : {};
+}
+
+function alternativesOf({ oneOf, anyOf }: Node, follow: (node: unknown) => Node): Node[] {
+  return ((oneOf ?? anyOf ?? []) as unknown[]).map(follow);
+}
+
+/** Returns the type in a few words, such as `text of at most 50 characters` or `list of objects`. */
+function typeOf(schema: Node, follow: (node: unknown) => Node): string {
+  const { const: constant, enum: values, type, items } = schema;
+  if (constant !== undefined) return JSON.stringify(constant);
+  if (Array.isArray(values)) {
+    const shown = values.slice(0, MAX_VALUES).join(' | ');
+    return values.length > MAX_VALUES ? `${shown} | … (${values.length})` : shown;
+  }
+  const alternatives = alternativesOf(schema, follow);
+  if (alternatives.length > 0)
+    return [...new Set(alternatives.map((each) => typeOf(each, follow)))].slice(0, MAX_VALUES).join(' or ');
+  if (type === 'array') return `list of ${typeOf(follow(items), follow)}`;
+  const name = [type ?? 'any'].flat().join(' or ');
+  const limits = [
+    limitText(schema.minLength, schema.maxLength, 'characters'),
+    limitText(schema.minimum, schema.maximum, ''),
+    schema['x-format'] ?? schema.format ?? '',
+  ];
+  return [name, ...limits.filter((text) => text !== '')].join(', ');
+}
+
+function limitText(least: unknown, most: unknown, unit: string): string {
+  const range = rangeText(least, most);
+  return range === '' ? '' : `${range} ${unit}`.trim();
+}
+
+function rangeText(least: unknown, most: unknown): string {
+  if (most === undefined) return least === undefined || least === 1 ? '' : `at least ${least}`;
+  if (least === undefined) return `at most ${most}`;
+  return least === most ? String(most) : `${least} to ${most}`;
+}
+
+function errorsOf(
+  responses: Readonly<Record<string, unknown>>,
+  follow: (node: unknown) => Node,
+): DescribedOperation['errors'] {
+  return Object.entries(responses)
+    .filter(([status]) => Number(status) >= 400)
+    .map(([status, response]) => {
+      const media = follow((follow(response).content as Node | undefined)?.['application/json']);
+      return { status: Number(status), codes: Object.keys((media.examples ?? {}) as object) };
+    });
+}
+
+function requiredFirst(one: DescribedField, other: DescribedField): number {
+  return Number(other.is_required) - Number(one.is_required);
+}
+
+function oneLine(text: unknown): string {
+  return typeof text === 'string' ? text.replace(/\s+/g, ' ').trim() : '';
+}
