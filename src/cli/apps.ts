@@ -102,7 +102,7 @@ type ListedApp = {
   readonly id: string;
   readonly name: string;
   readonly created_at: string;
-  /** Only in a deployment with several cells. */
+  /** Set only in a deployment with several cells. */
   readonly cell?: string;
 };
 
@@ -179,7 +179,7 @@ async function createApp(flags: AppsFlags) {
   return placeApp(flags, id, (config) => administerApps(config).createApp(flags.name ?? '', id));
 }
 
-/** The apps of all cells, or of the chosen one. */
+/** Lists the apps of all cells, or of the selected one. */
 async function listApps(flags: AppsFlags): Promise<ListedApp[]> {
   const [{ hasCells }, { administerApps }] = await administration();
   const databases = readDatabases(flags);
@@ -190,7 +190,7 @@ async function listApps(flags: AppsFlags): Promise<ListedApp[]> {
   return (await Promise.all(lists)).flat();
 }
 
-/** Loads the code of the commands, which help texts do not need. */
+/** Loads the code that the commands need when they run. Help texts do not need it. */
 function administration() {
   return Promise.all([import('../admin/cells.ts'), import('../admin/administration.ts')]);
 }

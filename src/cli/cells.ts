@@ -25,7 +25,7 @@ Examples:
 
 Exit codes: 0 success, 1 failure, 2 invalid usage.`;
 
-/** `custos cells …`: manages the databases of a deployment. */
+/** Returns the command `custos cells …`, which manages the databases of a deployment. */
 export function cellsCommand(): Command {
   const cells = new Command('cells')
     .description('list, add and drain the databases of a deployment')

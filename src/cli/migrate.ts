@@ -31,7 +31,7 @@ export function migrateCommand(): Command {
         try {
           await (flags.plan === true ? plan(config, flags, of) : migrate(config, flags, of));
         } catch (error) {
-          // A cell that is unavailable does not keep the others from being migrated.
+          // If one cell is unavailable, the others are migrated all the same.
           if (!isNamed) throw error;
           faults.push(`${cell}: ${(error as Error).message}`);
         }

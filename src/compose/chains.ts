@@ -157,7 +157,7 @@ export function fiatProvidersOf(settings: readonly BridgeSettings[], log: Log): 
 export function hintsOf(
   settings: readonly BridgeSettings[],
   options: Omit<Parameters<typeof providerHints>[0], 'take' | 'clock'> & {
-    /** Units of work on the database of each cell. A customer is known to one of them. */
+    /** Returns units of work on the database of each cell. Only one cell knows a given customer. */
     readonly units: () => readonly ReturnType<typeof inUnitOf>[];
   },
 ): readonly Mount[] {

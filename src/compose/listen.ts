@@ -79,7 +79,10 @@ export interface Listening extends Pick<RunningServer, 'setCertificate'> {
   close(how?: 'stop' | 'leave'): Promise<void>;
 }
 
-/** Makes the rate limiter of a server. Undefined if requests are not counted; the code is loaded only if they are. */
+/**
+ * Creates the rate limiter of a server, or returns undefined if requests are not counted. Its code is loaded only if
+ * it is needed.
+ */
 export async function rateLimiterFor(
   options: RateLimitOptions | undefined,
   metrics: ServerMetrics | undefined,

@@ -40,17 +40,17 @@ export function countFailures(metrics: ServerMetrics | undefined): ((error: unkn
 interface Watched {
   readonly services: Pick<Services, 'machine' | 'chains' | 'log'>;
   readonly admission: Pick<Admission, 'counts'> | undefined;
-  /** The chains that have nodes. */
+  /** The chains that have real nodes. */
   readonly chains: readonly { readonly caip2: string }[];
-  /** The open cells. */
+  /** Returns the cells that have started. */
   readonly cells: () => readonly WatchedCell[];
-  /** Whether the metrics of databases have the label `cell`. Default: no. */
+  /** Whether the metrics of databases have the label `cell`. By default, they do not. */
   readonly hasCells?: boolean;
-  /** By name, 1 for a cell that cannot serve its apps. Undefined for a sandbox. */
+  /** Returns, by the cell's name, 1 if a cell cannot serve its apps. Undefined for a sandbox. */
   readonly unavailable?: (() => Promise<Readonly<Record<string, number>>>) | undefined;
 }
 
-/** The database of a server, or one of several. */
+/** A server's database, or one of several. */
 interface WatchedCell {
   readonly name: string;
   readonly services: Pick<Services, 'clock' | 'log'>;

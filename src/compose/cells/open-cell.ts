@@ -49,31 +49,35 @@ export interface SharedParts {
   readonly failures: FailureLimit | undefined;
 }
 
-/** The connections of a server to the database of a cell. Opening them does not wait for the database. */
+/** The connections of a server to the database of a cell. They are opened without waiting for the database. */
 export interface CellConnections {
   readonly settings: CellSettings;
   readonly database: Database;
-  /** The jobs have separate connections, so that jobs that hang do not take connections from requests. */
+  /** Jobs use separate connections, so that jobs that hang do not take connections from requests. */
   readonly jobsDatabase: Database;
-  /** Heartbeats have a separate connection, so that a busy process does not appear to be dead. */
+  /** Heartbeats use a separate connection, so that a busy process does not appear to be dead. */
   readonly pulse: Database;
-  /** Rate limits are settled on a separate connection. Nothing waits for it. */
+  /** Rate limits are settled on a separate connection. No request waits for it. */
   readonly counters: CountingPool;
   readonly replica: Awaited<ReturnType<typeof openReplica>>;
-  /** Sets the function that is called when another database may respond next. */
+  /** Sets a function that is called when another database may have taken over. */
   onDoubt(doubt: () => void): void;
   close(): Promise<void>;
 }
 
-/** A cell whose jobs run and whose requests are answered. */
+/** A cell that has started: its jobs run, and it handles requests. */
 export interface OpenCell extends Cell {
   readonly services: Services;
   readonly database: Database;
   readonly openUnit: OpenUnit;
   readonly freeze: WriteFreeze;
-  /** @throws StartError when the keys of this database were sealed under other master keys. */
+  /**
+   * Requires that the keys of this database were sealed under the configured master keys.
+   *
+   * @throws StartError
+   */
   requireMasterKey(of: KeyStore): Promise<void>;
-  /** Makes the voucher keys of apps with logins. Returns the apps that this cell does not have. */
+  /** Creates the voucher keys of apps with logins. Returns the apps that this cell does not have. */
   prepareLogins(of: KeyStore): Promise<readonly string[]>;
   /** Rejects while the database cannot be used. */
   checkReady(): Promise<void>;
@@ -118,10 +122,10 @@ export async function connectCell(
 }
 
 /**
- * Starts the work of a cell: recognizes its database, starts the jobs and binds the handlers.
+ * Starts a cell: identifies its database, starts the jobs and binds the handlers.
  *
- * @throws StartError if the database cannot be reached, does not match this version, or has keys under other master
- * keys.
+ * @throws StartError if the database cannot be reached, does not match this version, or has keys that were sealed
+ * under other master keys.
  */
 export async function startCell(
   { settings, database, jobsDatabase, pulse, counters, replica, onDoubt }: CellConnections,
@@ -158,7 +162,7 @@ export async function startCell(
     await requireMasterKey(database, keyStore, MASTER_KEY_ADVICE);
     await restores.open();
     await audit.open();
-    // INVARIANT: background work starts only after it is known whether the database was restored.
+    // INVARIANT: background work starts only once it is known whether the database was restored.
     beside = startBesideRequests(services, units, {
       ...{ alive: heartbeat({ services, inUnit: inUnitOf(beats) }), audit, restores },
       jobUnits: unitsOf(jobsDatabase, metrics?.transaction),
@@ -193,12 +197,16 @@ export async function startCell(
   }
 }
 
-/** CHOICE: jobs have half as many connections as requests. */
+/**
+ * Returns the number of connections for jobs.
+ *
+ * CHOICE: jobs have half as many connections as requests.
+ */
 function jobsPoolSize(ofRequests: number): number {
   return Math.max(2, Math.ceil(ofRequests / 2));
 }
 
-/** A settlement that takes longer is useless, because the next one begins. */
+/** A settlement that takes longer is useless, because the next one has begun. */
 const settlementTimeouts = {
   connectMs: 1_000,
   statementMs: 1_000,
@@ -218,7 +226,7 @@ function rateLimitOf(
   return { ...rateLimitOfApp(rateLimit, usersPerMinute), postgres: { pool, log } };
 }
 
-/** Returns a pool whose statements have no names. */
+/** Returns a pool that uses no named prepared statements. */
 function unnamed(pool: CountingPool): CountingPool {
   const query: CountingPool['query'] = ({ text, values }) =>
     pool.query({ text, ...(values === undefined ? {} : { values }) });

@@ -14,27 +14,34 @@ import {
   startCell,
 } from './open-cell.ts';
 
-/** CHOICE: how often the start of a cell is tried again that could not start with the server. */
+/** CHOICE: how often to retry a cell that could not start together with the server. */
 const RETRY_MS = 5_000;
 
-/** CHOICE: how long an app's entry is used without asking the directory again. */
+/** CHOICE: how long an app's entry is used before the directory is asked again. */
 const CACHE_MS = 10_000;
-/** CHOICE: an app without an entry may get one at any moment. */
+/** CHOICE: how long the absence of an entry is cached. It is short, because an app may get an entry at any moment. */
 const UNKNOWN_CACHE_MS = 2_000;
 const MAX_CACHED = 100_000;
 const MAX_ABSENT = 10_000;
-/** CHOICE: more look-ups at once are refused, because the directory is slow or flooded with unknown apps. */
+/**
+ * CHOICE: at most this many look-ups run at once. Further ones are rejected, because the directory is slow or flooded
+ * with unknown apps.
+ */
 const MAX_LOOK_UPS = 256;
 
 /** The cells of a server. */
 export interface Cells {
-  /** The parts of the pipeline that send each request to the cell of its app. */
+  /** The parts of the pipeline that route each request to its app's cell. */
   readonly routes: ReturnType<typeof routeByCell>;
-  /** The cells that have started. */
+  /** Returns the cells that have started. */
   opened(): readonly OpenCell[];
-  /** @throws ApiError not_found for an unknown cell, unavailable for one that has not started. */
+  /**
+   * Returns a cell.
+   *
+   * @throws ApiError not_found for an unknown cell; unavailable for a cell that has not started.
+   */
   named(name: string): OpenCell;
-  /** By name, 1 for a cell that cannot serve its apps and 0 for any other. */
+  /** Returns, by the cell's name, 1 if a cell cannot serve its apps and 0 if it can. */
   unavailable(): Promise<Readonly<Record<string, number>>>;
   /** Rejects while no cell can serve its apps. */
   checkReady(): Promise<void>;
@@ -42,7 +49,7 @@ export interface Cells {
   close(): Promise<void>;
 }
 
-/** The connections of a server to its databases. Opening them does not wait for the databases. */
+/** The connections of a server to its databases. They are opened without waiting for the databases. */
 export interface Connections {
   readonly cells: readonly [CellConnections, ...CellConnections[]];
   /** Undefined for a deployment with one cell. */
@@ -73,16 +80,17 @@ export async function connectCells(
 interface OpenOptions {
   readonly shared: SharedParts;
   readonly admissionOf: (name: string) => Admission | undefined;
-  /** Requests in progress of one cell. */
+  /** The maximum number of requests in progress per cell. */
   readonly mostPerCell: number;
   /** Called for a cell that starts later than the server. */
   readonly onLateStart: (cell: OpenCell) => Promise<void>;
 }
 
 /**
- * Starts all cells. A cell that cannot start is tried again until it does, as long as another one has started.
+ * Starts all cells. A cell that cannot start is retried until it can, provided that at least one other cell has
+ * started.
  *
- * @throws StartError when none starts.
+ * @throws StartError if no cell starts.
  */
 export async function openCells(
   { cells: connected, directory }: Connections,
@@ -172,14 +180,14 @@ export async function openCells(
   };
 }
 
-/** The ids that apps can have. Others need no look-up. */
+/** The ids that apps can have. Other ids need no look-up. */
 const appIds = /^[A-Za-z0-9_-]{1,64}$/;
 
 /**
- * Returns a function that finds the name of an app's cell, undefined for an app without an entry.
+ * Returns a function that finds the name of an app's cell, or undefined for an app without an entry.
  *
- * A known entry is used at once, even while the directory is unavailable. After `CACHE_MS` it is read again beside
- * the request.
+ * A cached entry is used at once, even while the directory is unavailable. If it is older than `CACHE_MS`, it is read
+ * again in parallel with the request.
  */
 function cachedNames(
   directory: CellDirectory,
