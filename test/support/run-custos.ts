@@ -20,6 +20,8 @@ export interface Finished {
 interface RunOptions {
   /** Variables that are added to an environment without Custos settings. */
   readonly env?: Record<string, string>;
+  /** The folder in which the process runs. Default: that of the tests. */
+  readonly cwd?: string;
   /** Command line options of Node. */
   readonly nodeOptions?: readonly string[];
   /** The standard streams of the process. Default: pipes. */
@@ -150,7 +152,7 @@ export function temporaryFolder(): string {
 /** Runs the published bundle, which is built first if necessary. */
 async function start(
   args: readonly string[],
-  { env = {}, nodeOptions = [], stdio = 'pipe' }: RunOptions,
+  { env = {}, cwd, nodeOptions = [], stdio = 'pipe' }: RunOptions,
 ): Promise<ChildProcess> {
   built ??= promisify(execFile)(process.execPath, [join(root, 'codegen', 'build.ts')]);
   await built;
@@ -159,7 +161,7 @@ async function start(
   );
   const child = spawn(process.execPath, [...nodeOptions, program, ...args], {
     env: { ...Object.fromEntries(own), ...env },
-    stdio,
+    ...{ cwd, stdio },
   });
   // A failing test must not leave a server behind.
   const kill = (): void => void child.kill('SIGKILL');

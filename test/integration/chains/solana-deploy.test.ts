@@ -41,12 +41,22 @@ const program = keypair('program');
 const [programData] = PublicKey.findProgramAddressSync([program.publicKey.toBuffer()], loader);
 
 let chains: SimulatedChains;
+let isBroken = false;
+
+/** A machine whose native code fails on demand, after it has changed accounts. */
+class FailingLiteSvm extends litesvm.LiteSVM {
+  override sendTransaction(...input: Parameters<litesvm.LiteSVM['sendTransaction']>) {
+    const result = super.sendTransaction(...input);
+    if (isBroken) throw new Error('native failure');
+    return result;
+  }
+}
 
 beforeAll(async () => {
   chains = openSimulatedChains({
     ...{ file: ':memory:', confirmAfterMs: 0 },
     clock: adjustableClock({ startMs: Date.UTC(2026, 0, 1), frozen: true }),
-    liteSvm: async () => litesvm as unknown as LiteSvmModule,
+    liteSvm: async () => ({ ...litesvm, LiteSVM: FailingLiteSvm }) as unknown as LiteSvmModule,
   });
   await rpc('requestAirdrop', payer.publicKey.toBase58(), 10 ** 11);
 });
@@ -177,6 +187,38 @@ test('a program is deployed, called, upgraded and called again', async () => {
   expect((await simulate(say('hello'))).logs).toContain('Program log: Memo (len 5)');
   await send([], upgrade(second));
   expect((await simulate(say('hello'))).logs).toContain('Program log: Note (len 5)');
+});
+
+test('when the native module throws, its transaction fails and the chain goes on', async () => {
+  const gift = () =>
+    SystemProgram.transfer({
+      fromPubkey: payer.publicKey,
+      toPubkey: keypair('heir').publicKey,
+      lamports: 10 ** 9,
+    });
+  const heir = async () =>
+    (await rpc<{ value: number }>('getBalance', keypair('heir').publicKey.toBase58())).value;
+  isBroken = true;
+  await expect(send([], gift())).rejects.toThrow(
+    /^Transaction simulation failed: Error processing Instruction 0: Program failed to complete .*litesvm failed: native failure/,
+  );
+  expect((await simulate(gift())).err).toEqual({ InstructionError: [0, 'ProgramFailedToComplete'] });
+  // Without a preflight it is included, and pays its fee.
+  const options = { encoding: 'base64', skipPreflight: true };
+  const signature = await rpc<string>('sendTransaction', await wireOf([], [gift()]), options);
+  expect(await rpc('getTransaction', signature, { encoding: 'json', commitment: 'confirmed' })).toMatchObject(
+    {
+      meta: {
+        ...{ err: { InstructionError: [0, 'ProgramFailedToComplete'] }, fee: 5_000 },
+        logMessages: ['litesvm failed: native failure'],
+      },
+    },
+  );
+  expect(await heir()).toBe(0);
+  isBroken = false;
+  await send([], gift(), say('still here'));
+  // What the failed machine had changed is not in the new one.
+  expect(await heir()).toBe(10 ** 9);
 });
 
 test('what the programs moved is in the books', async () => {

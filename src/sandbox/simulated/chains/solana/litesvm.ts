@@ -1,6 +1,8 @@
 import { createRequire } from 'node:module';
+import { join } from 'node:path';
 import { bytesToBase58, equalBytes } from '../../../../engine/crypto/encoding.ts';
 import { decodeSolanaTransaction } from '../../../../engine/signing/solana/wire.ts';
+import type { Log } from '../../../../ports/runtime.ts';
 import { EMPTY_ACCOUNT, type SolanaAccount, UPGRADEABLE_LOADER } from './accounts.ts';
 import {
   type InstructionError,
@@ -74,20 +76,23 @@ interface Failure {
  */
 const MAX_ACCOUNTS = 20_000;
 const MAX_BYTES = 256_000_000;
+const MAX_REASON = 500;
 const SLOTS_PER_EPOCH = 432_000n;
 const SLOT_HASHES = 512;
 const SLOT_HASHES_SYSVAR = 'SysvarS1otHashes111111111111111111111111111';
 /** The size of a program account: its kind, then the address of its code. */
 const PROGRAM_BYTES = 36;
 
-/**
- * Creates an executor for one chain.
- *
- * @param blockhashAt returns the hash of a block, for programs that read recent blockhashes.
- */
+interface LiteSvmOptions {
+  /** The hash of a block, for programs that read recent ones. */
+  readonly blockhashAt: (slot: number) => string;
+  readonly log: Log | undefined;
+}
+
+/** Creates an executor for one chain. */
 export function makeLiteSvmExecutor(
   { LiteSVM, Clock }: LiteSvmModule,
-  blockhashAt: (slot: number) => string,
+  { blockhashAt, log }: LiteSvmOptions,
 ): Executor {
   const make = (): LiteSvm =>
     new LiteSVM().withSigverify(false).withBlockhashCheck(false).withTransactionHistory(0n);
@@ -158,43 +163,75 @@ export function makeLiteSvmExecutor(
     );
   }
 
+  function replace(): void {
+    svm = make();
+    known = new Map();
+    bytes = 0;
+  }
+
   return {
     has: (program) => isNative(program) || PRECOMPILES.includes(program),
     run(task) {
-      if (known.size > MAX_ACCOUNTS || bytes > MAX_BYTES) {
-        svm = make();
-        known = new Map();
-        bytes = 0;
-      }
-      const { resolved, account, fee } = task;
-      const addresses = resolved.accounts.map(({ address }) => address);
-      const payer = addresses[0]!;
-      load({
-        ...task,
-        account: (address) => (address === payer ? withLamports(account(address), fee) : account(address)),
-      });
-      setTime(task);
-      const nativeBefore = new Map(
-        addresses.filter(isNative).map((address) => [address, readBack(address).lamports] as const),
-      );
-      const result = svm.sendTransaction(messageOf(task.wire, addresses));
-      const changed = new Map<string, SolanaAccount>();
-      for (const { address, isWritable } of resolved.accounts) {
-        if (!isWritable) continue;
-        const after = readBack(address);
-        const before = nativeBefore.get(address);
-        if (before === undefined) {
-          known.set(address, after);
-          bytes += after.data.length;
-          if (!isSame(account(address), after)) changed.set(address, after);
-        } else if (after.lamports !== before) {
-          // If an account exists in every new virtual machine, the chain stores only the lamports that were paid to
-          // it.
-          changed.set(address, withLamports(account(address), after.lamports - before));
+      if (known.size > MAX_ACCOUNTS || bytes > MAX_BYTES) replace();
+      let storeError: unknown;
+      const account = (address: string): SolanaAccount => {
+        try {
+          return task.account(address);
+        } catch (error) {
+          storeError = error;
+          throw error;
         }
+      };
+      try {
+        return execute({ ...task, account });
+      } catch (error) {
+        if (storeError !== undefined && error === storeError) throw error;
+        const reason = error instanceof Error ? error.message : String(error);
+        log?.warn({ error: reason }, 'litesvm failed; the transaction fails, and the machine is replaced');
+        // Accounts may have changed in the machine and not in the store.
+        replace();
+        return brokenBy(task, reason);
       }
-      return outcomeOf(task, result, changed);
     },
+  };
+
+  function execute(task: Task): Outcome {
+    const { resolved, account, fee } = task;
+    const addresses = resolved.accounts.map(({ address }) => address);
+    const payer = addresses[0]!;
+    load({
+      ...task,
+      account: (address) => (address === payer ? withLamports(account(address), fee) : account(address)),
+    });
+    setTime(task);
+    const nativeBefore = new Map(
+      addresses.filter(isNative).map((address) => [address, readBack(address).lamports] as const),
+    );
+    const result = svm.sendTransaction(messageOf(task.wire, addresses));
+    const changed = new Map<string, SolanaAccount>();
+    for (const { address, isWritable } of resolved.accounts) {
+      if (!isWritable) continue;
+      const after = readBack(address);
+      const before = nativeBefore.get(address);
+      if (before === undefined) {
+        known.set(address, after);
+        bytes += after.data.length;
+        if (!isSame(account(address), after)) changed.set(address, after);
+      } else if (after.lamports !== before) {
+        // For an account that exists in every new machine, the chain stores only the lamports that were paid to it.
+        changed.set(address, withLamports(account(address), after.lamports - before));
+      }
+    }
+    return outcomeOf(task, result, changed);
+  }
+}
+
+/** CHOICE: when the machine fails, its transaction fails like one whose program was aborted, and the chain goes on. */
+function brokenBy({ units }: Task, reason: string): Outcome {
+  return {
+    error: { InstructionError: [0, 'ProgramFailedToComplete'] },
+    ...{ logs: [`litesvm failed: ${reason.slice(0, MAX_REASON)}`], units, inner: [], returned: null },
+    changed: new Map(),
   };
 }
 
@@ -262,15 +299,28 @@ function instructionErrorOf(cause: unknown): InstructionError {
   return code === undefined ? 'BorshIoError' : { Custom: code };
 }
 
-/** Loads the package, or returns undefined if it is not installed. */
+/** The limit of the programs that run without the package. */
+export const NOT_INSTALLED =
+  'without the package litesvm, only the system, token, associated token, memo and compute budget programs run: npm install litesvm';
+
+/**
+ * Loads the package. Returns undefined where it is not installed.
+ *
+ * @throws for a package that is installed but cannot be loaded, for example because it has no binary for this system.
+ */
 export function loadLiteSvm(): LiteSvmModule | undefined {
-  // Not imported statically, because no bundle includes the package and it need not be installed.
-  const require = createRequire(import.meta.url);
-  let file: string;
-  try {
-    file = require.resolve('litesvm');
-  } catch {
-    return undefined;
+  // The package is installed beside the program, or in the project in whose folder the program runs, which has another
+  // copy of the program or none.
+  for (const from of [import.meta.url, join(process.cwd(), 'package.json')]) {
+    // Not imported: no bundle includes it, and it need not exist.
+    const require = createRequire(from);
+    let file: string;
+    try {
+      file = require.resolve('litesvm');
+    } catch {
+      continue;
+    }
+    return require(file) as LiteSvmModule;
   }
-  return require(file) as LiteSvmModule;
+  return undefined;
 }

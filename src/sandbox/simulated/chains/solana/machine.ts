@@ -146,7 +146,7 @@ export function runSolana(
           ...{ wire: decoded.wire, resolved, units: budget.units, account, fee },
           ...{ slot: block.number, seconds: block.seconds },
         })
-      : unexecuted(unloaded);
+      : unexecuted(unloaded, executor.limit);
   const outcome = isReverted ? revertedBy(executed) : executed;
   const after = (address: string): SolanaAccount => outcome.changed.get(address) ?? account(address);
   state.write(feePayer, paid);
@@ -171,8 +171,16 @@ export function runSolana(
   };
 }
 
-function unexecuted(error: TransactionError): Outcome {
-  return { error, logs: [], units: 0n, inner: [], returned: null, changed: new Map() };
+/** @param limit why the executor has no such program: a node has no logs then, but a tester needs the reason. */
+function unexecuted(error: TransactionError, limit: string | undefined): Outcome {
+  return {
+    error,
+    logs: limit === undefined ? [] : [limit],
+    units: 0n,
+    inner: [],
+    returned: null,
+    changed: new Map(),
+  };
 }
 
 /** Returns the outcome of a transaction that is made to fail: its last instruction fails. */

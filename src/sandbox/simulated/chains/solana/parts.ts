@@ -59,10 +59,16 @@ export function makeSolanaParts(world: World, caip2: string): SolanaParts {
   };
   // Loaded for the first transaction, because a chain that only keeps balances needs no executor.
   const executor = loadOnce(async (): Promise<Executor> => {
-    const { loadLiteSvm, makeLiteSvmExecutor } = await import('./litesvm.ts');
-    const module = await (world.liteSvm ?? loadLiteSvm)();
-    if (module !== undefined) return makeLiteSvmExecutor(module, blockhashAt);
-    return (await import('./runtime.ts')).ownExecutor;
+    const { loadLiteSvm, makeLiteSvmExecutor, NOT_INSTALLED } = await import('./litesvm.ts');
+    let limit = NOT_INSTALLED;
+    try {
+      const module = await (world.liteSvm ?? loadLiteSvm)();
+      if (module !== undefined) return makeLiteSvmExecutor(module, { blockhashAt, log: world.log });
+    } catch (error) {
+      limit = `the installed package litesvm cannot be loaded: ${error instanceof Error ? error.message : error}`;
+      world.log?.warn({ caip2, error: limit }, 'Solana runs only its usual programs');
+    }
+    return (await import('./runtime.ts')).ownExecutor(limit);
   });
   const machine = makeSolanaMachine(caip2, { state, executor, isBlockhashAlive: isAlive });
   const terms = termsOf(caip2);

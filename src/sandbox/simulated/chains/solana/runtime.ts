@@ -46,6 +46,8 @@ export interface Task {
 export interface Executor {
   /** Returns whether the executor has a program that is not in the store. */
   has(program: string): boolean;
+  /** The reason why other programs do not run, for a person. Undefined when all programs run. */
+  readonly limit?: string;
   run(task: Task): Outcome;
 }
 
@@ -109,8 +111,13 @@ const programs: Readonly<Record<string, Program>> = {
   Memo1UhkJRfHyvLMcVucJwxXeuD728EqVDDwQDxFMNo: bytecode(runMemo, 2_000),
 };
 
-/** The programs that run without the package `litesvm`. */
-export const ownExecutor: Executor = {
+/**
+ * The programs that run without the package `litesvm`.
+ *
+ * @param limit see `Executor`.
+ */
+export const ownExecutor = (limit: string): Executor => ({
+  limit,
   has: (program) => Object.hasOwn(programs, program),
   run({ resolved, units: limit, account }) {
     const accounts = new Map<string, SolanaAccount>();
@@ -223,7 +230,7 @@ export const ownExecutor: Executor = {
     const units = BigInt(Number(limit) - left);
     return { error, logs, units, inner, returned, changed: error === null ? changed : new Map() };
   },
-};
+});
 
 // Checks an account's changes. Source: transaction-context, verify of an account's changes.
 function requireAllowed(
