@@ -122,7 +122,7 @@ export interface DecodedItem {
   readonly arguments: readonly { readonly name: string; readonly type: string; readonly value: string }[];
 }
 
-/** A transaction in a block. Addresses are lower-case 0x hex, amounts in base units. */
+/** A transaction in a block. Addresses of EVM chains are lower-case 0x hex; amounts are in base units. */
 interface IncludedTransaction {
   readonly hash: string;
   readonly block: { readonly number: number; readonly seconds: number };
@@ -142,6 +142,8 @@ interface IncludedTransaction {
     readonly data: string;
     readonly event: DecodedItem | undefined;
   }[];
+  /** The lines that programs have logged, on Solana. */
+  readonly messages: readonly string[];
   /** The position in the list. */
   readonly position: string;
 }
@@ -203,11 +205,11 @@ export interface ControllableChains {
   used(): Promise<readonly string[]>;
   /** Returns the latest block. */
   head(caip2: string): Promise<{ readonly number: number; readonly seconds: number }>;
-  /** Returns the included transactions of an EVM chain, newest first. */
+  /** Returns the included transactions of an EVM chain or a Solana chain, newest first. */
   transactions(
     caip2: string,
     page: { limit: number; before: string | undefined },
-  ): Promise<readonly IncludedTransaction[]>;
+  ): Promise<readonly (IncludedTransaction & Pick<TransactionEffects, 'movements'>)[]>;
   /** Returns the interfaces of smart contracts. */
   abis(): Promise<ControllableAbis>;
   /** Returns the books of every asset, in base units. */

@@ -2,17 +2,16 @@ import { TransactionEntity } from '../../domain/money/transactions/transaction.e
 import { chainOfCaip2 } from '../../engine/assets/known-chains.ts';
 import { ApiError, invalidField, notFound } from '../../errors.ts';
 import type { Handler } from '../control-plane.ts';
-import {
-  payOut,
-  readDeposit,
-  requireSimulated,
-  requireSimulatedEvm,
-  rpcChain,
-  type StoredAbi,
-} from '../controllable-chains.ts';
+import { payOut, readDeposit, requireSimulated, rpcChain, type StoredAbi } from '../controllable-chains.ts';
 import type { SandboxTransactionEffect } from '../generated/schemas.ts';
 import { answerMessage } from '../json-rpc.ts';
-import { decodedView, listTransactionViews, transactionDetails } from '../transactions.ts';
+import {
+  amountView,
+  assetTerms,
+  decodedView,
+  listTransactionViews,
+  transactionDetails,
+} from '../transactions.ts';
 
 export const fundAddress: Handler<'fundAddress'> = async ({ body }, context) => {
   const given = await readDeposit(body, context);
@@ -114,14 +113,17 @@ export const listChains: Handler<'listChains'> = async (_, { chains }) => ({
   ),
 });
 
-export const listChainTransactions: Handler<'listChainTransactions'> = async (
-  { path, query },
-  { chains },
-) => {
-  const caip2 = requireSimulatedEvm(chains, rpcChain(chains, path.chain));
+export const listChainTransactions: Handler<'listChainTransactions'> = async ({ path, query }, context) => {
+  const { chains } = context;
+  const caip2 = rpcChain(chains, path.chain);
   const { limit = 100, cursor: before } = query;
   const found = await chains.transactions(caip2, { limit: limit + 1, before });
   const page = found.slice(0, limit);
+  const moved = page.flatMap(({ movements }) => movements);
+  const terms = await assetTerms(
+    moved.map(({ tokenAddress }) => ({ caip2, tokenAddress })),
+    context,
+  );
   return {
     data: page.map(({ hash, block, sender, recipient, contract, ...each }) => ({
       ...{ hash, block_number: block.number, block_at_ms: block.seconds * 1000, from: sender, to: recipient },
@@ -130,6 +132,11 @@ export const listChainTransactions: Handler<'listChainTransactions'> = async (
       call: decodedView(each.call),
       logs: each.logs.map(({ address, topics, data, event }) => ({
         ...{ address, topics: [...topics], data, event: decodedView(event) },
+      })),
+      log_messages: [...each.messages],
+      movements: each.movements.map(({ from, to, ...amount }) => ({
+        ...{ from, to },
+        ...amountView(caip2, amount, terms),
       })),
     })),
     next_cursor: found.length > limit ? page.at(-1)!.position : null,

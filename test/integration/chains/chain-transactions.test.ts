@@ -1,4 +1,12 @@
 import { readFileSync } from 'node:fs';
+import {
+  ComputeBudgetProgram,
+  Connection,
+  Keypair,
+  SystemProgram,
+  Transaction,
+  type TransactionInstruction,
+} from '@solana/web3.js';
 import { type Abi, createPublicClient, createWalletClient, type Hex, http } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
 import { base } from 'viem/chains';
@@ -79,6 +87,83 @@ test('calls, events and errors are told in the words of an uploaded interface', 
   expect(reverted.reason).toBe(
     `execution reverted: ERC20InsufficientBalance(${account.address.toLowerCase()}, 0, 9)`,
   );
+});
+
+test('amounts have the symbols and decimals of tokens, also of those that a user deployed', async () => {
+  const deployment = await included(await writer().deployContract({ ...Token, args: [6] }));
+  const token = deployment.contractAddress!;
+  const call = {
+    address: token,
+    abi: Token.abi,
+    functionName: 'mint',
+    args: [stranger, 2_500_000n],
+  } as const;
+  await included(await writer().writeContract(call));
+  const [minted] = (await transactions('?limit=1')).data;
+  const symbol = await reader().readContract({ address: token, abi: Token.abi, functionName: 'symbol' });
+  expect(minted.movements).toMatchObject([
+    { asset: symbol, amount: '2.5', raw_amount: '2500000', from: `0x${'0'.repeat(40)}` },
+  ]);
+  expect(minted.movements[0].token_address.toLowerCase()).toBe(token);
+  await sandbox.faucet(account.address, { chain: 'base', asset: 'usdc', amount: '3' });
+  const [given] = (await transactions('?limit=1')).data;
+  expect(given).toMatchObject({ is_deposit: true, movements: [{ asset: 'USDC', amount: '3' }] });
+  expect(given.movements[0].token_address.toLowerCase()).toBe(usdc);
+});
+
+test('transactions of Solana are listed with their instruction, amounts, logs and failures', async () => {
+  const list = async (query = '') => (await control('GET', `/chains/solana/transactions${query}`)).body;
+  const solana = new Connection(`${sandbox.baseUrl}/_sandbox/rpc/solana`, {
+    ...{ commitment: 'confirmed', fetch: sandbox.fetch as never, disableRetryOnRateLimit: true },
+  });
+  const [alice, bob] = [Keypair.generate(), Keypair.generate().publicKey];
+  const address = alice.publicKey.toBase58();
+  await sandbox.faucet(address, { chain: 'solana', amount: '2' });
+  await sandbox.faucet(address, { chain: 'solana', asset: 'usdc', amount: '7' });
+  const send = async (...instructions: TransactionInstruction[]) => {
+    const { blockhash: recentBlockhash } = await solana.getLatestBlockhash();
+    const transaction = new Transaction({ recentBlockhash, feePayer: alice.publicKey }).add(...instructions);
+    transaction.sign(alice);
+    const signature = await solana.sendRawTransaction(transaction.serialize(), { skipPreflight: true });
+    await sandbox.mine(1, 'solana');
+    return signature;
+  };
+  const pay = SystemProgram.transfer({ fromPubkey: alice.publicKey, toPubkey: bob, lamports: 10 ** 9 });
+  const limit = ComputeBudgetProgram.setComputeUnitLimit({ units: 10_000 });
+  const paid = await send(limit, pay);
+  const failed = await send(
+    SystemProgram.transfer({ fromPubkey: alice.publicKey, toPubkey: bob, lamports: 10 ** 12 }),
+  );
+  const { data } = await list();
+  expect(data.slice(0, 4)).toMatchObject([
+    { hash: failed, reason: 'Error processing Instruction 0: custom program error: 0x1', movements: [] },
+    {
+      ...{
+        hash: paid,
+        from: address,
+        to: SystemProgram.programId.toBase58(),
+        is_deposit: false,
+        reason: null,
+      },
+      call: {
+        name: 'transfer',
+        arguments: [
+          { name: 'source', value: address },
+          { name: 'destination', value: bob.toBase58() },
+          { name: 'lamports', value: '1000000000' },
+        ],
+      },
+      movements: [{ from: address, to: bob.toBase58(), asset: 'SOL', amount: '1', token_address: null }],
+      logs: [],
+    },
+    { is_deposit: true, movements: [{ to: address, asset: 'USDC', amount: '7' }] },
+    { is_deposit: true, movements: [{ to: address, asset: 'SOL', amount: '2' }] },
+  ]);
+  expect(data[1].log_messages).toContain('Program 11111111111111111111111111111111 success');
+  const first = await list('?limit=2');
+  const second = await list(`?limit=1000&cursor=${first.next_cursor}`);
+  expect([...first.data, ...second.data]).toEqual(data);
+  expect((await control('GET', '/chains/tron/transactions')).status).toBe(400);
 });
 
 test('the list continues where a page ended', async () => {

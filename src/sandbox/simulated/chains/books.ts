@@ -253,20 +253,38 @@ export function effectsOf(
   { chain: { caip2 }, evm }: Pick<Simulated, 'chain' | 'evm'>,
   { hash, abis }: { readonly hash: string; readonly abis: Pick<Abis, 'event'> | undefined },
 ): TransactionEffects {
-  const rows = store.all<TransferRow>(
-    'select sender, recipient, asset, amount from transfers where caip2 = ? and hash = ? order by position limit ?',
-    ...[caip2, hash, MAX_MOVEMENTS],
-  );
   const logs = (evm && findReceipt(evm.state, hash)?.logs) ?? [];
   return {
-    movements: rows.map(({ sender, recipient, asset, amount }) => ({
+    movements: movementsByHash(store, caip2, [hash]).get(hash) ?? [],
+    logs: logs.map((log) => ({ ...log, event: abis?.event(log) })),
+  };
+}
+
+/** The movements of assets in transactions, in order, by the hash of the transaction. */
+export function movementsByHash(
+  store: ChainStore,
+  caip2: string,
+  hashes: readonly string[],
+): ReadonlyMap<string, TransactionEffects['movements']> {
+  const movements = new Map<string, TransactionEffects['movements'][number][]>();
+  // One query, because it reads all transfers of the chain.
+  const rows = store.all<TransferRow & { hash: string }>(
+    `select hash, sender, recipient, asset, amount from transfers
+     where caip2 = ? and hash in (select value from json_each(?)) order by position`,
+    ...[caip2, JSON.stringify(hashes)],
+  );
+  for (const { hash, sender, recipient, asset, amount } of rows) {
+    const found = movements.get(hash) ?? [];
+    movements.set(hash, found);
+    if (found.length === MAX_MOVEMENTS) continue;
+    found.push({
       from: normalizeAddress(sender),
       to: normalizeAddress(recipient),
       tokenAddress: asset === NATIVE ? null : normalizeAddress(asset),
       rawAmount: BigInt(amount),
-    })),
-    logs: logs.map((log) => ({ ...log, event: abis?.event(log) })),
-  };
+    });
+  }
+  return movements;
 }
 
 /** Returns the decimals and the price of a chain's assets that have a name in the API. */

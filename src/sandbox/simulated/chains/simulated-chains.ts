@@ -69,11 +69,11 @@ export interface SimulatedChains extends Chains {
    */
   steer(caip2: string, hash: string, effect: TransactionEffect): Promise<boolean>;
   head(caip2: string): Promise<Block>;
-  /** Returns the included transactions of an EVM chain, newest first. */
+  /** Returns the included transactions of an EVM chain or a Solana chain, newest first. */
   transactions(
     caip2: string,
     page: { limit: number; before: string | undefined },
-  ): Promise<readonly ListedTransaction[]>;
+  ): Promise<readonly (ListedTransaction & Pick<TransactionEffects, 'movements'>)[]>;
   /** Returns the interfaces of smart contracts that users have uploaded. */
   abis(): Promise<Pick<Abis, 'list' | 'put' | 'remove' | 'call' | 'functionName'>>;
   /** Returns the sum of an asset over all accounts, including fees. */
@@ -268,12 +268,18 @@ export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedC
     },
     head: async (caip2) => (await caughtUp(caip2)).head(),
     async transactions(caip2, page) {
-      const [{ evm }, { listTransactions }] = await Promise.all([
-        caughtUp(caip2),
-        import('./evm/transaction-list.ts'),
-      ]);
-      assert(evm, `expected an EVM chain, got \`${caip2}\``);
-      return listTransactions(evm, await abis(), page);
+      const [store, { evm, solana }] = [await open(), await caughtUp(caip2)];
+      const listed =
+        solana === undefined
+          ? (await import('./evm/transaction-list.ts')).listTransactions(evm!, await abis(), page)
+          : (await import('./solana/transaction-list.ts')).listSolanaTransactions(solana, page);
+      const [found, { movementsByHash }] = await Promise.all([listed, import('./books.ts')]);
+      const movements = movementsByHash(
+        store,
+        caip2,
+        found.map(({ hash }) => hash),
+      );
+      return found.map((each) => ({ ...each, movements: movements.get(each.hash) ?? [] }));
     },
     abis,
     total: async (caip2, tokenAddress) => (await simulatedOf(caip2)).ledger.total(assetOf(tokenAddress)),

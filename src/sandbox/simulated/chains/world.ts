@@ -15,6 +15,7 @@ import { type Ledger, type Movement, NATIVE } from './ledger.ts';
 import { type Block, recordTransfer } from './pool.ts';
 import type { RpcCall, RpcCaller, RpcOutcome } from './rpc-calls.ts';
 import type { LiteSvmModule } from './solana/litesvm.ts';
+import type { SolanaParts } from './solana/parts.ts';
 import type { ChainStore } from './store.ts';
 
 /** A token that exists on simulated chains from the start. */
@@ -114,7 +115,9 @@ export interface Simulated<C extends AnyChain = AnyChain> {
   close?(): void;
   /** The components of an EVM chain. */
   readonly evm?: EvmParts;
-  /** Migrates the chain in a store of an older version, on chains that need it. */
+  /** The components of a Solana chain. */
+  readonly solana?: SolanaParts;
+  /** Upgrades the chain in a store of an older version, on the chains that need it. */
   prepare?(): void;
   /** Runs a JSON-RPC method as a node of the chain would, on EVM chains and Solana. */
   rpc?(call: RpcCall, caller: RpcCaller): Promise<RpcOutcome>;

@@ -41,14 +41,14 @@ const columns: readonly Column<ChainTransaction>[] = [
 ];
 
 /**
- * The transactions in blocks of the EVM chains, from wallets and from any other sender, decoded with known
+ * The transactions in blocks of the EVM and Solana chains, from wallets and from any other sender, decoded with known
  * interfaces.
  */
 export function Page() {
   const [named, hash] = route.value.path;
   const chains = useLoaded((signal) => control('listChains', {}, signal), []);
-  const evm = chains.value.value?.data.filter(({ is_evm: isEvm }) => isEvm) ?? [];
-  const chain = evm.find(({ caip2 }) => caip2 === named) ?? evm[0];
+  const listed = chains.value.value?.data.filter(({ caip2 }) => /^(eip155|solana):/.test(caip2)) ?? [];
+  const chain = listed.find(({ caip2 }) => caip2 === named) ?? listed[0];
   const caip2 = chain?.caip2;
   const { value, error, reload } = useLoaded(
     async (signal) =>
@@ -77,12 +77,12 @@ export function Page() {
           ))}
         {chain === undefined ? (
           chains.value.value !== undefined && (
-            <Empty icon={Link} title="No EVM chain is in use yet">
+            <Empty icon={Link} title="No EVM or Solana chain is in use yet">
               <span>Fund a wallet, or send a request to a chain's JSON-RPC.</span>
             </Empty>
           )
         ) : (
-          <ChainBar chain={chain} evm={evm} readAgain={readAgain} />
+          <ChainBar chain={chain} listed={listed} readAgain={readAgain} />
         )}
         {rows.length > 0 && (
           <VirtualTable
@@ -107,11 +107,11 @@ export function Page() {
 
 interface BarProps {
   readonly chain: SandboxChain;
-  readonly evm: readonly SandboxChain[];
+  readonly listed: readonly SandboxChain[];
   readonly readAgain: () => void;
 }
 
-function ChainBar({ chain, evm, readAgain }: BarProps) {
+function ChainBar({ chain, listed, readAgain }: BarProps) {
   return (
     <div class="fields">
       <label>
@@ -120,7 +120,7 @@ function ChainBar({ chain, evm, readAgain }: BarProps) {
           value={chain.caip2}
           onChange={({ currentTarget }) => goTo(hrefOf('chains', [currentTarget.value]))}
         >
-          {evm.map(({ caip2, name }) => (
+          {listed.map(({ caip2, name }) => (
             <option key={caip2} value={caip2}>
               {name ?? caip2}
             </option>
@@ -165,7 +165,7 @@ function TransactionDetail({ caip2, transaction }: DetailProps) {
 }
 
 function TransactionFacts({ transaction }: Pick<DetailProps, 'transaction'>) {
-  const { hash, from, to, contract_address: made, reason, call, logs } = transaction;
+  const { hash, from, to, contract_address: made, reason, call, logs, movements } = transaction;
   return (
     <>
       {reason !== null && <div class="note bad">{reason}</div>}
@@ -192,10 +192,26 @@ function TransactionFacts({ transaction }: Pick<DetailProps, 'transaction'>) {
         {transaction.value !== '0' && <Fact name="Value">{transaction.value}</Fact>}
         <Fact name="Gas">{transaction.gas_used}</Fact>
       </dl>
+      {movements.length > 0 && (
+        <ul class="lines">
+          {movements.map(({ from: sender, to: recipient, asset, amount }, index) => (
+            <li key={index}>
+              <span class="amount">
+                {amount} {asset.toUpperCase()}
+              </span>{' '}
+              <Named id={sender} what="the sender" /> <span class="arrow">→</span>
+              <Named id={recipient} what="the receiver" />
+            </li>
+          ))}
+        </ul>
+      )}
       {call !== null && <DecodedItem title={`Call of ${call.name}`} item={call} />}
       {logs.map((log, index) => (
         <Log key={index} log={log} />
       ))}
+      {transaction.log_messages.length > 0 && (
+        <JsonTree value={transaction.log_messages} label="Log messages" />
+      )}
     </>
   );
 }

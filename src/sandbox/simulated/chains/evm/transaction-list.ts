@@ -5,12 +5,12 @@ import type { EvmParts } from './parts.ts';
 import type { EvmPlan } from './plan.ts';
 import { type EvmLog, type NewReceipt, type Receipt, receiptsBefore } from './receipts.ts';
 
-/** An included transaction, with its decoded call and events. Addresses are lower-case 0x hex. */
+/** An included transaction, with its decoded call and events. Addresses of EVM chains are lower-case 0x hex. */
 export interface ListedTransaction
   extends Pick<NewReceipt, 'hash' | 'block' | 'sender' | 'recipient' | 'contract' | 'gasUsed'> {
   readonly position: string;
   readonly value: bigint;
-  /** The calldata in 0x hex. */
+  /** The calldata in 0x hex; on Solana, the transaction in base64. */
   readonly data: string;
   readonly call: Decoded | undefined;
   readonly logs: readonly (EvmLog & { readonly event: Decoded | undefined })[];
@@ -21,6 +21,8 @@ export interface ListedTransaction
    * transaction.
    */
   readonly isDeposit: boolean;
+  /** The lines that programs have logged, on Solana. */
+  readonly messages: readonly string[];
 }
 
 interface TransactionRow {
@@ -53,7 +55,7 @@ export async function listTransactions(
   return transactions;
 }
 
-function positionIn(text: string | undefined): { block: number; index: number } | undefined {
+export function positionIn(text: string | undefined): { block: number; index: number } | undefined {
   const [block, index] = (text ?? '').split('.').map(Number);
   return block === undefined || index === undefined ? undefined : { block, index };
 }
@@ -72,7 +74,7 @@ function listed({ world: { store }, caip2 }: EvmParts, abis: Abis, receipt: Rece
     call: to === null || data === '0x' ? undefined : abis.call(to, data),
     logs: logs.map((log) => ({ ...log, event: abis.event(log) })),
     reason: row?.reason ?? undefined,
-    isDeposit: row === undefined,
+    ...{ isDeposit: row === undefined, messages: [] },
   };
 }
 

@@ -30,6 +30,7 @@ export function simulateSolana(world: World, caip2: string): Simulated<SolanaCha
       ...transactions(parts),
     },
     ledger: state.ledger,
+    solana: parts,
     decimalsOf: (tokenAddress) => (tokenAddress === null ? 9 : state.mint(tokenAddress)?.decimals),
     fund: (deposit) => fundSolana(parts, deposit),
     catchUp: () => blocks.catchUp(),

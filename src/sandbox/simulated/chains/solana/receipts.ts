@@ -115,7 +115,23 @@ export function receiptsAfter(
     .map(toReceipt);
 }
 
-/** Returns the hashes of a block's transactions, in order. */
+/** Returns the receipts before a position, newest first. */
+export function receiptsBefore(
+  { store, caip2 }: Place,
+  { before, limit }: { readonly before: Position | undefined; readonly limit: number },
+): readonly Receipt[] {
+  const { block, index } = before ?? { block: Number.MAX_SAFE_INTEGER, index: 0 };
+  return store
+    .all<ReceiptRow>(
+      `select content, position from solana_receipts
+       where caip2 = ? and (block_number, position) < (?, ?)
+       order by block_number desc, position desc limit ?`,
+      ...[caip2, block, index, limit],
+    )
+    .map(toReceipt);
+}
+
+/** Returns the hashes of the transactions of a block, in order. */
 export function hashesIn({ store, caip2 }: Place, block: number, limit: number): readonly string[] {
   return store
     .all<{ hash: string }>(
