@@ -29,6 +29,7 @@ import {
   phraseExport,
   rawSignEffects,
   type TriedRequest,
+  unhashedTransaction,
 } from './lint-requests.ts';
 import { durablePayments, solanaEffects } from './lint-solana.ts';
 import { suiEffects } from './lint-sui.ts';
@@ -252,8 +253,10 @@ async function findGaps(linting: Linting): Promise<readonly PolicyGap[]> {
   if (policy.rules.some(({ action }) => action === 'DENY')) {
     await findings.tryEach('key_export', null, exports);
     const method = hashMethods[chainType] ?? 'signRawMessageBytes';
-    if (signsHashes(chainType))
-      await findings.tryEach('hash_signing', null, [hashRequest(SOME_HASH, method)]);
+    const signed = signsHashes(chainType)
+      ? hashRequest(SOME_HASH, method)
+      : unhashedTransaction(chainType, sender);
+    if (signed !== undefined) await findings.tryEach('hash_signing', null, [signed]);
   }
   return [...findings.gaps.values()];
 }

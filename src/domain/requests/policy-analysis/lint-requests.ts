@@ -1,4 +1,5 @@
 import { sha256 } from '@noble/hashes/sha2.js';
+import { sha3_256 } from '@noble/hashes/sha3.js';
 import {
   bytesTo0xHex,
   bytesToBase64,
@@ -156,7 +157,21 @@ const preimages: Readonly<Record<string, MakePreimage>> = {
  */
 const hashed: ReadonlySet<string> = new Set(['bitcoin-taproot', 'pearl', 'starknet']);
 
+/** Chain types on which `raw_sign` signs the given bytes as they are, so they may be those of a transaction. */
+const unhashed: ReadonlySet<string> = new Set(['aptos', 'movement']);
+
+/** The raw signature of a whole transaction, on chain types where it needs no hash. */
+export function unhashedTransaction(chainType: string, sender: string | undefined): TriedRequest | undefined {
+  return unhashed.has(chainType) ? hashRequest(aptosSigningMessage(aptosPayment(sender))) : undefined;
+}
+
 export function* rawSignEffects(chainType: string, { sender, conditions }: LintSubject): Generator<Effect> {
+  if (unhashed.has(chainType)) {
+    const transaction = aptosPayment(sender);
+    const signing = rpc('aptos_signTransaction', { params: { transaction: bytesTo0xHex(transaction) } });
+    yield { calls: [hashRequest(aptosSigningMessage(transaction)), signing], others: [] };
+    return;
+  }
   const make = Object.hasOwn(preimages, chainType) ? preimages[chainType] : undefined;
   if (make === undefined) {
     // The hash is below the order of the Stark curve.
@@ -227,6 +242,26 @@ function nearPayment(sender = '11'.repeat(32)): Preimage {
     littleEndian(1n, 16),
   );
   return { bytes, signing: rpc('near_signTransaction', { params: { transaction: bytesToBase64(bytes) } }) };
+}
+
+/** The BCS encoding of `aptos_account::transfer`. Source: aptos-core, types/src/transaction. */
+function aptosPayment(sender = `0x${'11'.repeat(32)}`): Uint8Array {
+  const text = (value: string) => concatBytes(Uint8Array.of(value.length), utf8ToBytes(value));
+  const framework = hexToBytes(`${'00'.repeat(31)}01`);
+  return concatBytes(
+    // sender || sequence number || EntryFunction || module and function || no types
+    ...[hexToBytes(sender.slice(2)), littleEndian(1n, 8), Uint8Array.of(2)],
+    ...[framework, text('aptos_account'), text('transfer'), Uint8Array.of(0)],
+    // two arguments: recipient and amount
+    ...[Uint8Array.of(2, 32), new Uint8Array(32).fill(0xde), Uint8Array.of(8), littleEndian(1n, 8)],
+    // max gas || gas price || expiration || chain id of the main network
+    ...[littleEndian(2_000n, 8), littleEndian(100n, 8), littleEndian(4_102_444_800n, 8), Uint8Array.of(1)],
+  );
+}
+
+/** prefix || transaction, which Ed25519 signs without another hash. */
+function aptosSigningMessage(transaction: Uint8Array): Uint8Array {
+  return concatBytes(sha3_256(utf8ToBytes('APTOS::RawTransaction')), transaction);
 }
 
 /**

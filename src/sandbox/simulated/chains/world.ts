@@ -117,7 +117,7 @@ export interface Simulated<C extends AnyChain = AnyChain> {
   readonly evm?: EvmParts;
   /** The components of a Solana chain. */
   readonly solana?: SolanaParts;
-  /** Upgrades the chain in a store of an older version, on the chains that need it. */
+  /** Migrates the chain in a store of an older version, on chains that need it. */
   prepare?(): void;
   /** Runs a JSON-RPC method as a node of the chain would, on EVM chains and Solana. */
   rpc?(call: RpcCall, caller: RpcCaller): Promise<RpcOutcome>;

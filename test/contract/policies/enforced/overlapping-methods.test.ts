@@ -1,4 +1,10 @@
 import { createHash } from 'node:crypto';
+import {
+  Deserializer,
+  generateSigningMessageForTransaction,
+  RawTransaction,
+  SimpleTransaction,
+} from '@aptos-labs/ts-sdk';
 import { beginCell } from '@ton/core';
 import { zksync } from 'viem/chains';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -372,6 +378,32 @@ describe('lint', () => {
         other_method: 'near_signTransaction',
       },
     ],
+    ...(['aptos', 'movement'] as const).flatMap((chainType): Case[] => [
+      [
+        `a DENY on messages of ${chainType}, whose transactions are signed as they are`,
+        chainType,
+        [allow('*'), deny('signRawMessageBytes', when('message', 'byte_length', 'lt', '32'))],
+        { key_export: 'exportPrivateKey', other_method: 'aptos_signTransaction' },
+      ],
+      [
+        `a DENY on exports of ${chainType}`,
+        chainType,
+        [allow('*'), deny('exportPrivateKey')],
+        { hash_signing: 'signRawMessageBytes' },
+      ],
+      [
+        `a DENY on raw signatures of ${chainType}`,
+        chainType,
+        [allow('*'), deny('signRawMessageBytes')],
+        { key_export: 'exportPrivateKey', other_method: 'aptos_signTransaction' },
+      ],
+      [
+        `short messages on ${chainType}`,
+        chainType,
+        [allow('signRawMessageBytes', when('message', 'byte_length', 'lte', '300'))],
+        {},
+      ],
+    ]),
     [
       'a DENY on messages of Starknet',
       'starknet',
@@ -380,6 +412,17 @@ describe('lint', () => {
     ],
     ['a DENY on exports of Spark', 'spark', [allow('*'), deny('exportPrivateKey')], {}],
   ];
+
+  test('tries a transaction of Aptos as its library signs it', async () => {
+    const rules = [allow('*'), deny('signRawMessageBytes')];
+    const { gaps } = await analyzePolicies(sandbox, 'lintPolicy', { policy: draft(rules, 'aptos') });
+    const { denied, passes } = gaps.find(({ kind }) => kind === 'other_method')!;
+    const { transaction } = (passes.request as { params: { transaction: string } }).params;
+    const raw = RawTransaction.deserialize(new Deserializer(Buffer.from(transaction.slice(2), 'hex')));
+    expect(raw.bcsToHex().toString()).toBe(transaction);
+    const message = generateSigningMessageForTransaction(new SimpleTransaction(raw));
+    expect(denied!.request).toEqual({ params: { hash: `0x${Buffer.from(message).toString('hex')}` } });
+  });
 
   test('tries the bytes of which the hash of a cell of TON is the SHA-256', async () => {
     const rules = [allow('signRawMessageBytes', when('message', 'byte_length', 'lte', '64'))];

@@ -131,7 +131,7 @@ export function receiptsBefore(
     .map(toReceipt);
 }
 
-/** Returns the hashes of the transactions of a block, in order. */
+/** Returns the hashes of a block's transactions, in order. */
 export function hashesIn({ store, caip2 }: Place, block: number, limit: number): readonly string[] {
   return store
     .all<{ hash: string }>(
