@@ -11,7 +11,7 @@ import { collect } from './sandbox-options.ts';
 
 const WIDTH = 80;
 
-/** The options that choose the database of a command. */
+/** Returns the option that selects a sandbox's data folder instead of a database. */
 export function dataOption(): Option {
   return new Option('--data <folder>', "use a sandbox's data folder instead of DATABASE_URL");
 }

@@ -277,7 +277,7 @@ export async function controlPlane(
 
 type ByOperation = Readonly<Record<string, Readonly<Record<string, ValidateFunction>>>>;
 
-/** Compares a response of the API with the document. */
+/** Compares a response of an operation with the API document. */
 const responseFault: ControlContext['responseFault'] = (operation, status, body) => {
   const validators = (apiResponses as ByOperation)[operation] ?? {};
   const validate = validators[status];

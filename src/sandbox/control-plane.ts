@@ -245,7 +245,7 @@ export interface ControlContext extends PolicyAnalysis {
   readonly faults: FaultRules;
   /** Returns the errors that the API document lists for each operation. */
   documentedErrors(): DocumentedErrors;
-  /** How a response of an operation differs from the document, as a pointer into a fault rule. */
+  /** Returns how a response of an operation differs from the API document, with a JSON pointer into a fault rule. */
   responseFault(
     operation: string,
     status: number,

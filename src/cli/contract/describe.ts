@@ -17,7 +17,7 @@ Examples:
   $ custos describe createPolicy --example > policy.json
   $ custos describe walletRpc transfer --example`;
 
-/** `custos describe`: explains an operation from its document. */
+/** Returns the command `custos describe`, which explains an operation as the API document describes it. */
 export function describeCommand(): Command {
   return new Command('describe')
     .description('show the parameters, the body, the errors and an example of an operation')
@@ -36,7 +36,10 @@ export function describeCommand(): Command {
     });
 }
 
-/** The text about an operation whose call asks for help: `custos call createWallet --help`. */
+/**
+ * Returns the help text of an operation for a call such as `custos call createWallet --help`, or undefined for other
+ * arguments.
+ */
 export async function operationHelp(args: readonly string[]): Promise<string | undefined> {
   const [command, id = ''] = args;
   if (command !== 'call' || id.startsWith('-') || !args.some((arg) => arg === '--help' || arg === '-h'))
@@ -44,7 +47,11 @@ export async function operationHelp(args: readonly string[]): Promise<string | u
   return operationText(await describedAs(id, undefined));
 }
 
-/** @throws ConfigError for an unknown operation or kind. */
+/**
+ * Describes an operation.
+ *
+ * @throws ConfigError for an unknown operation or kind.
+ */
 async function describedAs(id: string, kind: string | undefined): Promise<DescribedOperation> {
   const [{ findOperation }, { describeOperation }] = await Promise.all([
     import('../../tools/client/call-operation.ts'),

@@ -184,7 +184,7 @@ function readHeaders(given: readonly string[]): Record<string, string> {
   );
 }
 
-/** Reads a body: JSON, or the path of a file with JSON or any other text. */
+/** Reads a body: JSON, or the path of a file that contains JSON or any other text. */
 function readBody(given: string): unknown {
   const inline = parsed(given);
   if (inline !== undefined) return inline;

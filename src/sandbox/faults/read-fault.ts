@@ -16,7 +16,10 @@ const MAX_REQUEST_DELAY_MS = 30_000;
 
 interface FaultContext {
   documentedErrors(): DocumentedErrors;
-  /** How a response differs from the document, as a pointer into the rule. Undefined if it does not. */
+  /**
+   * Returns how a response differs from the API document, with a JSON pointer into the rule. Returns undefined if it
+   * does not differ.
+   */
   responseFault(
     operation: string,
     status: number,
@@ -85,14 +88,13 @@ export function readFault(
   return rule;
 }
 
-/** Headers that belong to the connection, or follow from the body. */
+/** Headers that the connection determines, or that are derived from the body. */
 const OWN_HEADERS = /^(connection|content-length|keep-alive|te|trailer|transfer-encoding|upgrade)$/i;
 
 /**
  * Requires that the response of a rule can be sent.
  *
- * @throws ApiError for headers that cannot be sent, and for a response that the document does not
- * allow.
+ * @throws ApiError for headers that cannot be sent, and for a response that the API document does not allow.
  */
 function requireResponse(
   { operation, is_undocumented, status, headers, body }: Omit<FaultRule, 'id' | 'hits'>,

@@ -185,16 +185,17 @@ interface RecordedEntry {
   };
 }
 
-/** Headers of a response that the server sets itself, or that belong to the connection or to one request. */
+/** Response headers that the server sets itself, or that belong to one connection or one request. */
 const NOT_REPLAYED =
   /^(connection|content-length|date|keep-alive|server|set-cookie|strict-transport-security|transfer-encoding|x-request-id)$/i;
 
 /**
- * Reads the responses of an HTTP Archive, each as a rule that sends it once.
+ * Reads the responses in an HTTP Archive, each as a rule that sends it once.
  *
- * CHOICE: a recording is replayed as it is, even where it differs from the document. `custos verify` reports that.
+ * CHOICE: a recording is replayed unchanged, even where it differs from the API document. `custos verify` reports
+ * such differences.
  *
- * @throws StartError for a file that is no archive, or that has no response of an operation.
+ * @throws StartError for a file that is not an HTTP Archive, or that contains no response of an operation.
  */
 export async function recordedResponses(
   file: string,

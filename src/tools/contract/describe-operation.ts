@@ -3,42 +3,42 @@ import { join } from 'node:path';
 import { packageRoot } from '../../config/package-root.ts';
 import { type ContractDocument, operationsOf, resolveReference } from './contract-document.ts';
 
-/** A parameter or a field of the body. Fields of objects and lists follow those that contain them. */
+/** A parameter, or a field of the body. The fields of an object or a list directly follow it. */
 export interface DescribedField {
   readonly name: string;
-  /** How many objects of the same part contain it. */
+  /** How many objects of the body enclose it. */
   readonly depth: number;
   readonly type: string;
   readonly is_required: boolean;
   readonly description: string;
 }
 
-/** An operation in the words of its document, for people who call it. */
+/** What the API document says about an operation, for people who call it. */
 export interface DescribedOperation {
   readonly operation: string;
   readonly method: string;
   readonly path: string;
   readonly summary: string;
   readonly parameters: readonly DescribedField[];
-  /** The fields of the body, or those that every kind of body has. */
+  /** The fields of the body. If there are several kinds of bodies, only the fields that all kinds have. */
   readonly body: readonly DescribedField[];
-  /** The field that tells kinds of bodies apart, and its values. Null if all bodies have the same fields. */
+  /** The field that distinguishes kinds of bodies, and its values. Null if all bodies have the same fields. */
   readonly kinds: { readonly field: string; readonly values: readonly string[] } | null;
   readonly errors: readonly { readonly status: number; readonly codes: readonly string[] }[];
-  /** Valid bodies by name. */
+  /** Valid bodies, by the name of the example. */
   readonly examples: Readonly<Record<string, unknown>>;
 }
 
 type Node = Readonly<Record<string, unknown>>;
 
-/** Deeper fields of a body are left to the reference, which folds them. */
+/** The maximum depth of fields. The reference shows deeper fields, folded. */
 const MAX_DEPTH = 4;
 const MAX_VALUES = 6;
 
 /**
  * Describes an operation of the API or of the control plane, with required fields first.
  *
- * @param kind a value of the field that tells kinds of bodies apart, such as `personal_sign`.
+ * @param kind a value of the field that distinguishes kinds of bodies, such as `personal_sign`.
  * @returns undefined for an unknown operation.
  */
 export function describeOperation(id: string, kind?: string): DescribedOperation | undefined {
@@ -99,7 +99,10 @@ function fieldsOf(schema: Node, follow: (node: unknown) => Node, depth: number):
     .flatMap(({ value, own }) => [own, ...fieldsOf(value, follow, depth + 1)]);
 }
 
-/** The object that a schema describes: itself, the items of a list, or the only object of alternatives. */
+/**
+ * Returns the object that a schema describes: the schema itself, the items of a list, or the only object among
+ * alternatives.
+ */
 function objectIn(schema: Node, follow: (node: unknown) => Node): Node {
   if (schema.properties !== undefined) return schema;
   if (schema.items !== undefined) return objectIn(follow(schema.items), follow);
@@ -113,7 +116,7 @@ function alternativesOf({ oneOf, anyOf }: Node, follow: (node: unknown) => Node)
   return ((oneOf ?? anyOf ?? []) as unknown[]).map(follow);
 }
 
-/** Returns the type in a few words, such as `text of at most 50 characters` or `list of objects`. */
+/** Describes the type in a few words, such as `text of at most 50 characters` or `list of objects`. */
 function typeOf(schema: Node, follow: (node: unknown) => Node): string {
   const { const: constant, enum: values, type, items } = schema;
   if (constant !== undefined) return JSON.stringify(constant);
