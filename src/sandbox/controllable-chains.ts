@@ -142,7 +142,7 @@ interface IncludedTransaction {
     readonly data: string;
     readonly event: DecodedItem | undefined;
   }[];
-  /** The lines that programs have logged, on Solana. */
+  /** The lines that programs have logged. Empty on EVM chains. */
   readonly messages: readonly string[];
   /** The position in the list. */
   readonly position: string;

@@ -260,14 +260,14 @@ export function effectsOf(
   };
 }
 
-/** The movements of assets in transactions, in order, by the hash of the transaction. */
+/** Returns the movements of assets in transactions, in order, by the hash of the transaction. */
 export function movementsByHash(
   store: ChainStore,
   caip2: string,
   hashes: readonly string[],
 ): ReadonlyMap<string, TransactionEffects['movements']> {
   const movements = new Map<string, TransactionEffects['movements'][number][]>();
-  // One query, because it reads all transfers of the chain.
+  // A single query for all hashes, because it reads all transfers of the chain.
   const rows = store.all<TransferRow & { hash: string }>(
     `select hash, sender, recipient, asset, amount from transfers
      where caip2 = ? and hash in (select value from json_each(?)) order by position`,

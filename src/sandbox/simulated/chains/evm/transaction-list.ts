@@ -21,7 +21,7 @@ export interface ListedTransaction
    * transaction.
    */
   readonly isDeposit: boolean;
-  /** The lines that programs have logged, on Solana. */
+  /** The lines that programs have logged. Empty on EVM chains. */
   readonly messages: readonly string[];
 }
 

@@ -84,7 +84,7 @@ const SLOT_HASHES_SYSVAR = 'SysvarS1otHashes111111111111111111111111111';
 const PROGRAM_BYTES = 36;
 
 interface LiteSvmOptions {
-  /** The hash of a block, for programs that read recent ones. */
+  /** Returns the hash of a block, for programs that read recent blockhashes. */
   readonly blockhashAt: (slot: number) => string;
   readonly log: Log | undefined;
 }
@@ -188,7 +188,7 @@ export function makeLiteSvmExecutor(
         if (storeError !== undefined && error === storeError) throw error;
         const reason = error instanceof Error ? error.message : String(error);
         log?.warn({ error: reason }, 'litesvm failed; the transaction fails, and the machine is replaced');
-        // Accounts may have changed in the machine and not in the store.
+        // The failure may have changed accounts in the virtual machine that did not change in the store.
         replace();
         return brokenBy(task, reason);
       }
@@ -218,7 +218,7 @@ export function makeLiteSvmExecutor(
         bytes += after.data.length;
         if (!isSame(account(address), after)) changed.set(address, after);
       } else if (after.lamports !== before) {
-        // For an account that exists in every new machine, the chain stores only the lamports that were paid to it.
+        // If an account exists in every new virtual machine, the chain stores only the lamports that were paid to it.
         changed.set(address, withLamports(account(address), after.lamports - before));
       }
     }
@@ -226,7 +226,11 @@ export function makeLiteSvmExecutor(
   }
 }
 
-/** CHOICE: when the machine fails, its transaction fails like one whose program was aborted, and the chain goes on. */
+/**
+ * Returns the outcome of a transaction during which the virtual machine failed.
+ *
+ * CHOICE: the transaction fails as if its program had been aborted, and the chain continues.
+ */
 function brokenBy({ units }: Task, reason: string): Outcome {
   return {
     error: { InstructionError: [0, 'ProgramFailedToComplete'] },
@@ -299,20 +303,19 @@ function instructionErrorOf(cause: unknown): InstructionError {
   return code === undefined ? 'BorshIoError' : { Custom: code };
 }
 
-/** The limit of the programs that run without the package. */
+/** Says what the executor without the package cannot run. */
 export const NOT_INSTALLED =
   'without the package litesvm, only the system, token, associated token, memo and compute budget programs run: npm install litesvm';
 
 /**
- * Loads the package. Returns undefined where it is not installed.
+ * Loads the package, or returns undefined if it is not installed.
  *
- * @throws for a package that is installed but cannot be loaded, for example because it has no binary for this system.
+ * @throws if the package is installed but cannot be loaded, for example because it has no binary for this system.
  */
 export function loadLiteSvm(): LiteSvmModule | undefined {
-  // The package is installed beside the program, or in the project in whose folder the program runs, which has another
-  // copy of the program or none.
+  // The package may be installed next to the program, or in the project in whose folder the program runs.
   for (const from of [import.meta.url, join(process.cwd(), 'package.json')]) {
-    // Not imported: no bundle includes it, and it need not exist.
+    // Not imported statically, because no bundle includes the package and it need not be installed.
     const require = createRequire(from);
     let file: string;
     try {

@@ -171,7 +171,12 @@ export function runSolana(
   };
 }
 
-/** @param limit why the executor has no such program: a node has no logs then, but a tester needs the reason. */
+/**
+ * Returns the outcome of a transaction that was not executed.
+ *
+ * @param limit the reason why the executor has no such program. A node would log nothing here, but a tester needs the
+ * reason.
+ */
 function unexecuted(error: TransactionError, limit: string | undefined): Outcome {
   return {
     error,

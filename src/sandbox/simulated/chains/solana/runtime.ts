@@ -46,7 +46,7 @@ export interface Task {
 export interface Executor {
   /** Returns whether the executor has a program that is not in the store. */
   has(program: string): boolean;
-  /** The reason why other programs do not run, for a person. Undefined when all programs run. */
+  /** Explains to users why other programs do not run. Undefined if all programs run. */
   readonly limit?: string;
   run(task: Task): Outcome;
 }
@@ -112,7 +112,7 @@ const programs: Readonly<Record<string, Program>> = {
 };
 
 /**
- * The programs that run without the package `litesvm`.
+ * Returns an executor for the programs that run without the package `litesvm`.
  *
  * @param limit see `Executor`.
  */

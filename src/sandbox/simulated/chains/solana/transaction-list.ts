@@ -32,7 +32,7 @@ function listed({ world: { store }, caip2 }: SolanaParts, receipt: Receipt): Lis
   const sent = store.first('select 1 from transactions where caip2 = ? and hash = ?', caip2, hash);
   return {
     ...{ hash, block, sender: decoded.plan.feePayer, recipient: first?.program ?? null, contract: null },
-    // CHOICE: the amounts of a Solana transaction are only in its movements, because it has no value of its own.
+    // CHOICE: a Solana transaction has no value of its own, so its amounts appear only in its movements.
     ...{ value: 0n, data: wire, gasUsed: units, position: `${block.number}.${index}` },
     call: first && callOf(first),
     ...{ logs: [], messages: logs, isDeposit: sent === undefined },
@@ -40,7 +40,7 @@ function listed({ world: { store }, caip2 }: SolanaParts, receipt: Receipt): Lis
   };
 }
 
-/** The instruction in the words of nodes. Undefined when they do not parse it. */
+/** Describes an instruction as nodes do. Returns undefined if they do not parse it. */
 function callOf({ program, accounts, data }: Instruction): Decoded | undefined {
   const found = parseInstruction({ program, accounts: accounts.map(({ address }) => address), data });
   if (found === undefined) return undefined;
