@@ -78,7 +78,11 @@ describe.each(languages)('$name', ({ name, missing, build, runner: [command, ...
       const { port } = sandbox.gateway
         ? gateway
         : new URL(sandboxes.get(sandbox.prefix ?? 'service')!.baseUrl);
-      const { stdout } = await run(command, [...args, `http://127.0.0.1:${port}`, path], { timeout: 80_000 });
+      const { stdout } = await run(command, [...args, `http://127.0.0.1:${port}`, path], {
+        timeout: 80_000,
+        // Otherwise Node.js loads the ledger.
+        env: { ...process.env, NODE_OPTIONS: '' },
+      });
       const printed = stdout.split('\n').filter((line) => line !== '');
       expect(printed.map((line) => JSON.parse(line))).toEqual(
         cases.map((each) => matcherOf({ ...each.expect, case: each.name })),

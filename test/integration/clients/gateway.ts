@@ -17,11 +17,9 @@ export interface Gateway {
 export async function startGateway(): Promise<Gateway> {
   // `NODE_OPTIONS` loads the ledger.
   const env = { ...process.env, NODE_OPTIONS: '' };
-  const child = spawn(process.execPath, [import.meta.filename], {
-    env,
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  const [port] = (await once(child.stdout.setEncoding('utf8'), 'data')) as [string];
+  const stdio = ['pipe', 'pipe', 'inherit'] as const;
+  const child = spawn(process.execPath, [import.meta.filename], { env, stdio: [...stdio] });
+  const [port] = (await once(child.stdout!.setEncoding('utf8'), 'data')) as [string];
   return { port: Number(port), stop: () => child.kill() };
 }
 
@@ -64,4 +62,8 @@ function serve(): void {
   server.listen(0, '127.0.0.1', () => process.stdout.write(String((server.address() as AddressInfo).port)));
 }
 
-if (import.meta.main) serve();
+if (import.meta.main) {
+  serve();
+  // A test run that is killed closes it.
+  process.stdin.resume().on('end', () => process.exit());
+}
