@@ -82,6 +82,9 @@ const timeouts = {
   keepAliveTimeout: 65_000,
 };
 
+/** Signatures alone may have 16,384 characters by the document, which is the default of Node for all headers together. */
+const MAX_HEADER_BYTES = 32 * 1024;
+
 /**
  * Listens on one TCP port. With a certificate, the first byte of a connection decides: a TLS handshake is answered in
  * TLS, everything else as plain HTTP, so that the pipeline can send a proper refusal.
@@ -112,7 +115,7 @@ export function startServer(options: ServerOptions): Promise<RunningServer> {
       refuse(response, 400, 'expected the header `host`');
     } else handler(request, response);
   };
-  const settings = { ...timeouts, requireHostHeader: false };
+  const settings = { ...timeouts, requireHostHeader: false, maxHeaderSize: MAX_HEADER_BYTES };
   const secure = tls && createHttpsServer({ ...settings, ...tls, handshakeTimeout: FIRST_BYTE_MS }, listener);
   const server = secure ?? createHttpServer(settings, listener);
   // Expectations other than `100-continue`.

@@ -91,3 +91,18 @@ test('HEAD is GET without the content of the response', async () => {
   const posted = await send('HEAD', '/v1/wallets/fmfdj6yqly31huorjqzq38zc/rpc', lines);
   expect([posted.status, posted.body]).toEqual([405, '']);
 });
+
+test('reads as many signatures as the document allows, and refuses more by name', async () => {
+  // Empty signatures do not count.
+  const answerTo = (length: number) =>
+    send('POST', '/v1/wallets/ext_wal_alice/archive', [
+      ...[host, credentials(sandbox.appSecret), 'content-length: 0'],
+      `service-authorization-signature: ${','.repeat(length)}`,
+    ]);
+  expect(await answerTo(16_384)).toMatchObject({ status: 200 });
+  const { status, body } = await answerTo(16_385);
+  expect({ status, ...JSON.parse(body) }).toMatchObject({
+    ...{ status: 400, code: 'invalid_data' },
+    data: { issues: [{ pointer: '/service-authorization-signature' }] },
+  });
+});

@@ -163,7 +163,7 @@ describe('one port', () => {
 
   test('one port answers oversized headers in JSON', async () => {
     const { server } = await start(tellTransport);
-    const answer = await raw(server.port, [`GET / HTTP/1.1\r\nx: ${'a'.repeat(20_000)}\r\n\r\n`]);
+    const answer = await raw(server.port, [`GET / HTTP/1.1\r\nx: ${'a'.repeat(40_000)}\r\n\r\n`]);
     expect(answer).toMatch(/^HTTP\/1\.1 431 .*\{"error":"Request Header Fields Too Large"\}$/s);
   });
 
