@@ -74,16 +74,14 @@ const UNREAD_MS = 30_000;
  */
 const MAX_PIPELINED = 100;
 
-const timeouts = {
+const settings = {
   headersTimeout: 20_000,
   requestTimeout: 60_000,
-  // Load balancers keep idle connections for 60 s. This server closes them later, so a load balancer never sends into a
-  // closed one.
+  // Longer than the 60 s of load balancers, so that none sends into a connection that was just closed.
   keepAliveTimeout: 65_000,
+  maxHeaderSize: 32 * 1024, // by the document, signatures alone may have 16,384 characters
+  requireHostHeader: false,
 };
-
-/** Signatures alone may have 16,384 characters by the document, which is the default of Node for all headers together. */
-const MAX_HEADER_BYTES = 32 * 1024;
 
 /**
  * Listens on one TCP port. With a certificate, the first byte of a connection decides: a TLS handshake is answered in
@@ -115,7 +113,6 @@ export function startServer(options: ServerOptions): Promise<RunningServer> {
       refuse(response, 400, 'expected the header `host`');
     } else handler(request, response);
   };
-  const settings = { ...timeouts, requireHostHeader: false, maxHeaderSize: MAX_HEADER_BYTES };
   const secure = tls && createHttpsServer({ ...settings, ...tls, handshakeTimeout: FIRST_BYTE_MS }, listener);
   const server = secure ?? createHttpServer(settings, listener);
   // Expectations other than `100-continue`.

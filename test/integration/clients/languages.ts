@@ -1,10 +1,12 @@
 import { execFile } from 'node:child_process';
-import { statSync } from 'node:fs';
+import { mkdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { isLong } from '../../figures/figure.ts';
 
 const run = promisify(execFile);
+const TIMEOUT_MS = 5 * 60_000;
 const root = join(import.meta.dirname, '..', '..', '..');
 export const clientsFolder = join(root, 'clients');
 
@@ -22,7 +24,9 @@ export interface Language {
 /** Runs a command in the folder of a client. Its output is in the message of the error. */
 async function runIn(folder: string, command: string, ...args: string[]): Promise<string> {
   const cwd = join(clientsFolder, folder);
-  const { stdout } = await run(command, args, { cwd, timeout: 300_000, maxBuffer: 64 * 1024 * 1024 }).catch(
+  // `NODE_OPTIONS` loads the ledger.
+  const env = { ...process.env, NODE_OPTIONS: '' };
+  const { stdout } = await run(command, args, { cwd, env, timeout: TIMEOUT_MS, maxBuffer: 1 << 26 }).catch(
     (error: Error & { stdout: string; stderr: string }) => {
       throw new Error(`${command} ${args.join(' ')} in clients/${folder}: ${error.stderr}${error.stdout}`);
     },
@@ -35,20 +39,37 @@ function timeOf(...path: string[]): number {
   return statSync(join(clientsFolder, ...path), { throwIfNoEntry: false })?.mtimeMs ?? 0;
 }
 
+/** Runs `work` while no other test file does: two of them install and build the same client. */
+async function alone<Result>(folder: string, work: () => Promise<Result>): Promise<Result> {
+  const lock = join(clientsFolder, folder, '.preparing');
+  // A run that was killed has left a lock of more than ten minutes.
+  if (timeOf(folder, '.preparing') + 2 * TIMEOUT_MS < Date.now())
+    rmSync(lock, { recursive: true, force: true });
+  for (;;) {
+    try {
+      mkdirSync(lock);
+      break;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+      await pause(250);
+    }
+  }
+  return work().finally(() => rmSync(lock, { recursive: true, force: true }));
+}
+
 const typescript: Language = {
   name: 'typescript',
-  async missing() {
-    if (timeOf('typescript/node_modules/.package-lock.json') >= timeOf('typescript/package-lock.json'))
-      return undefined;
-    return runIn('typescript', 'npm', 'ci', '--no-audit', '--no-fund').then(
-      () => undefined,
-      (error: Error) => `\`npm ci\` failed: ${error.message}`,
-    );
-  },
-  async build() {
-    await runIn('typescript', process.execPath, 'scripts/generate.ts');
-    await runIn('typescript', process.execPath, 'node_modules/typescript/bin/tsc', '-p', '.', '--noEmit');
-  },
+  missing: () =>
+    alone('typescript', async () => {
+      if (timeOf('typescript/node_modules/.package-lock.json') >= timeOf('typescript/package-lock.json'))
+        return undefined;
+      return reasonOf(runIn('typescript', 'npm', 'ci', '--no-audit', '--no-fund'));
+    }),
+  build: () =>
+    alone('typescript', async () => {
+      await runIn('typescript', process.execPath, 'scripts/generate.ts');
+      await runIn('typescript', process.execPath, 'node_modules/typescript/bin/tsc', '-p', '.');
+    }),
   runner: [process.execPath, join(clientsFolder, 'typescript', 'run-suite.ts')],
 };
 

@@ -27,6 +27,33 @@ interface Readme {
   readonly largeExamples: Readonly<Record<string, RegExp>>;
 }
 
+const typescript: Readme = {
+  language: 'typescript',
+  prepare: `mkdir node_modules
+    ln -s '${clientsFolder}'/typescript/node_modules/* node_modules/
+    ln -s '${clientsFolder}/typescript' node_modules/custos-client
+    echo '{"type":"module"}' > package.json`,
+  command: (file) => [process.execPath, file],
+  names: () =>
+    [
+      ...readFileSync(join(clientsFolder, 'typescript/src/generated/api.ts'), 'utf8').matchAll(
+        /^ {8}([A-Z]\w+):/gm,
+      ),
+    ].map(([, name]) => name!),
+  examples: {
+    'first.ts': /^ethereum 0x[\dA-Fa-f]{40}\n$/,
+    'sign.ts': 'sign-output',
+    'retry.ts': /^true\n$/,
+    'list.ts': /^(\S+\n){10,20}$/,
+    'webhook.ts': /^wallet\.archived true\n$/,
+    'keys.ts': /^true\n$/,
+    'viem.ts': /^success\ntrue\n$/,
+    'ethers.ts': /^1\ntrue\ntrue\n$/,
+    'solana.ts': /^10000000n\n$/,
+  },
+  largeExamples: {},
+};
+
 const python: Readme = {
   language: 'python',
   command: (file) => [join(clientsFolder, 'python/.venv/bin/python'), file],
@@ -64,7 +91,7 @@ const go: Readme = {
   largeExamples: { 'eth.go': /^1 10000000000000000\n$/ },
 };
 
-describe.each([python, go])('$language', (client) => {
+describe.each([typescript, python, go])('$language', (client) => {
   const { language, prepare, command, names, examples, largeExamples } = client;
   const readme = readFileSync(join(clientsFolder, language, 'README.md'), 'utf8');
   const blocks = new Map(
@@ -85,11 +112,15 @@ describe.each([python, go])('$language', (client) => {
       ticks: true,
       funds: true,
       confirmAfterMs: 0,
+      rpcPort: 0,
     });
     await using receiver = await startWebhookReceiver();
     const port = new URL(receiver.url).port;
     for (const [name, code] of blocks) {
-      const adapted = code.replaceAll('https://127.0.0.1:4010', sandbox.baseUrl).replaceAll('3000', port);
+      const adapted = code
+        .replaceAll('https://127.0.0.1:4010', sandbox.baseUrl)
+        .replaceAll('http://127.0.0.1:8545', sandbox.rpcUrl!)
+        .replaceAll('3000', port);
       if (name.includes('.')) writeFileSync(join(folder, name), adapted);
     }
     const { missing, build } = languages.find(({ name }) => name === language)!;
@@ -111,7 +142,9 @@ describe.each([python, go])('$language', (client) => {
         return;
       }
       const [program, ...args] = command(name);
-      const { stdout } = await run(program, args, { cwd: folder, timeout: 80_000 });
+      // `NODE_OPTIONS` loads the ledger.
+      const env = { ...process.env, NODE_OPTIONS: '', NODE_EXTRA_CA_CERTS: '.custos/ca.pem' };
+      const { stdout } = await run(program, args, { cwd: folder, timeout: 80_000, env });
       if (typeof expected === 'string') expect(stdout).toBe(blocks.get(expected));
       else expect(stdout).toMatch(expected);
     },
