@@ -226,11 +226,8 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
   const transport = { plainHttp: config.plainHttp, trustedProxies: [] };
   const http = { transport, clock, log, newRequestId };
   try {
-    await requireMasterKey(
-      database,
-      services.keyStore,
-      'restore its `sandbox.json`, or start with an empty folder',
-    );
+    const advice = 'restore its `sandbox.json`, or start with an empty folder';
+    await requireMasterKey(database, services.keyStore, advice);
     kept.keep();
     await trail.open();
     await sealStoredTestCodes(services.keyStore, inUnitOf(units));

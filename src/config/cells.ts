@@ -1,5 +1,7 @@
 import * as check from './checks.ts';
 import { type Faults, readText } from './checks.ts';
+import type { Reader } from './setting.ts';
+import { type Settings, settings } from './settings.ts';
 
 /** A database, or a schema of one, with all tables. An app and everything that belongs to it is in one cell. */
 export interface CellSettings {
@@ -48,7 +50,7 @@ const names = /^[a-z0-9][a-z0-9-]{0,31}$/;
  * @param poolSize of cells that have no size of their own.
  * @returns undefined after a fault.
  */
-export function readCellsFile(
+function readCellsFile(
   faults: Faults,
   {
     variable,
@@ -129,4 +131,29 @@ function checkCell(
     fault(`${at}/accepts_apps`, 'true or false');
   if (checkpointFile !== undefined && (typeof checkpointFile !== 'string' || !checkpointFile.startsWith('/')))
     fault(`${at}/checkpoint_file`, 'an absolute path');
+}
+
+/** Settings of the only database, which are in the cells file if there is one. */
+const ofOneDatabase = ['databaseUrl', 'databaseReplicaUrl', 'checkpointFile'] as const;
+
+/** Reads the cells file. Undefined without one. */
+export function cellsOf<C extends 'serve' | 'migrate' | 'keys'>(
+  { faults, name, value }: Reader<Settings, C>,
+  env: check.Environment,
+  poolSize: number,
+): CellsSettings | undefined {
+  const path = value('cellsFile') as string | undefined;
+  if (path === undefined) return undefined;
+  for (const key of ofOneDatabase) {
+    const variable = settings[key].variable;
+    if (env[variable] !== undefined)
+      faults.push(`${variable}: expected none, because ${name('cellsFile')} is set`);
+  }
+  // After a fault, the settings are not used.
+  const unusable = { name: '', databaseUrl: '', poolSize, acceptsApps: true };
+  return (
+    readCellsFile(faults, { variable: name('cellsFile'), path, poolSize }) ?? {
+      ...{ directoryUrl: '', cells: [unusable] },
+    }
+  );
 }

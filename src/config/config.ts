@@ -1,7 +1,7 @@
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { type AdmissionSettings, admission, sandboxAdmission } from './admission.ts';
-import { type CellsSettings, ONLY_CELL, readCellsFile } from './cells.ts';
+import { type CellsSettings, cellsOf, ONLY_CELL } from './cells.ts';
 import * as chains from './chains.ts';
 import * as check from './checks.ts';
 import type { ConfigFile } from './config-file.ts';
@@ -248,31 +248,6 @@ function serveCells(reader: Reader<Settings, 'serve'>, env: Environment) {
   };
   const limits = cells.cells.map((cell) => [cell.name, admission(reader, cell.poolSize)] as const);
   return { ...(cells as CellsSettings), admission: new Map(limits) };
-}
-
-/** Settings of the only database, which are in the cells file if there is one. */
-const ofOneDatabase = ['databaseUrl', 'databaseReplicaUrl', 'checkpointFile'] as const;
-
-/** Reads the cells file. Undefined without one. */
-function cellsOf<C extends 'serve' | 'migrate' | 'keys'>(
-  { faults, name, value }: Reader<Settings, C>,
-  env: Environment,
-  poolSize: number,
-): CellsSettings | undefined {
-  const path = value('cellsFile') as string | undefined;
-  if (path === undefined) return undefined;
-  for (const key of ofOneDatabase) {
-    const variable = settings[key].variable;
-    if (env[variable] !== undefined)
-      faults.push(`${variable}: expected none, because ${name('cellsFile')} is set`);
-  }
-  // After a fault, the settings are not used.
-  const unusable = { name: '', databaseUrl: '', poolSize, acceptsApps: true };
-  return (
-    readCellsFile(faults, { variable: name('cellsFile'), path, poolSize }) ?? {
-      ...{ directoryUrl: '', cells: [unusable] },
-    }
-  );
 }
 
 /** Any other name that starts with CUSTOS_ is refused as a typo. */

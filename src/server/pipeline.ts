@@ -103,9 +103,7 @@ export interface PipelineOptions {
 export type Pipeline = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
 
 /** The response to a request that was not admitted. */
-interface Refused extends Answer {
-  readonly isRefused: true;
-}
+type Refused = Answer & { readonly isRefused: true };
 
 /** The operation in logs and metrics of requests without a matching operation. */
 const NO_OPERATION = 'none';
