@@ -133,7 +133,6 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
 
 /**
  * Returns a function that moves the clock before a request.
- *
  * CHOICE: a request that may change something moves a frozen clock by a millisecond. So no two resources have the
  * same time, "newest first" is well defined, and the same sequence of requests always gets the same times.
  */
@@ -194,8 +193,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
     config,
     createAuthenticate({
       ...{ apps, userTokens: createUserTokens(database.orm, services), clock: systemClock },
-      // CHOICE: if a sandbox's app lists no origins, pages from this machine are accepted, so that a page under
-      // development works without configuration.
+      // CHOICE: a sandbox's app without listed origins accepts pages from this machine, so that they need no setup.
       admitsUnlisted: isLocalOrigin,
     }),
   );
