@@ -13,6 +13,8 @@ const longest = new Set(
     'test/integration/audit/every-change.test.ts',
     'test/integration/chains/known-transactions.test.ts',
     'test/integration/chains/precompiles.test.ts',
+    'test/integration/clients/clients.test.ts',
+    'test/integration/clients/readmes.test.ts',
     'test/integration/guides/guides.test.ts',
     'test/integration/packaging/compile-cache.test.ts',
     'test/integration/processes/workers.test.ts',
