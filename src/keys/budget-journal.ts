@@ -6,12 +6,14 @@ import { crc32 } from 'node:zlib';
 import { StartError } from '../config/start-error.ts';
 import type { RecordedRequest } from '../engine/authorization/signing-budget.ts';
 
-// A file that counts how often each request was signed. A signature is returned only once its count is on disk.
+// This file stores how many transactions the signer has signed for each request. A signature is returned only once its
+// count is on disk.
 //
-// Each line is the CRC-32 of its text (8 hex digits), a space, and JSON: a version, then lists of changes. A line is
-// written in one call, so a crash leaves at most one incomplete line, at the end.
+// Each line consists of the CRC-32 of its JSON (8 hex digits), a space, and the JSON. The first line has the version of
+// the format, every other line a list of changed requests. A line is written in one call, so a crash leaves at most one
+// incomplete line, at the end.
 
-/** Thrown when the count of a request cannot be stored; nothing is signed then. */
+/** Thrown when the count of a request cannot be stored. Nothing is signed then. */
 class JournalError extends Error {
   /** Recognized by `isUnavailable` of `errors.ts`. */
   readonly isUnavailable = true;
@@ -25,12 +27,12 @@ class JournalError extends Error {
 }
 
 export interface BudgetJournal {
-  /** The entries of the file, oldest first. */
+  /** The records in the file, oldest first. The last record of a request counts. */
   readonly recorded: readonly RecordedRequest[];
   /**
    * Resolves when the changes are on disk.
    *
-   * @param all returns every entry that counts. It replaces the content of a file that has grown.
+   * @param all returns the current records of all requests. They replace the content of a file that has grown.
    * @throws JournalError
    */
   record(changes: readonly RecordedRequest[], all: () => readonly RecordedRequest[]): Promise<void>;
@@ -41,15 +43,16 @@ const VERSION = { version: 1 };
 const PER_LINE = 1_000;
 
 /**
- * CHOICE: smaller files are not rewritten. A signature takes about 200 bytes, so a file is rewritten after about 20,000
- * signatures.
+ * CHOICE: smaller files are not rewritten. A signature takes about 200 bytes, so a file is first rewritten after about
+ * 20,000 signatures.
  */
 const MIN_BYTES = 4 * 1024 * 1024;
 
 /**
- * Opens the journal in a folder, for one signer at a time.
+ * Opens the journal in a folder and locks the folder, so that only one signer at a time uses it.
  *
- * @throws StartError when another signer uses it, or when it is damaged.
+ * @throws StartError when another signer uses the folder, when the lock cannot be created, or when the journal is
+ * damaged.
  */
 export async function openBudgetJournal(folder: string, leastBytes = MIN_BYTES): Promise<BudgetJournal> {
   const path = join(folder, 'spent-requests');
@@ -57,14 +60,14 @@ export async function openBudgetJournal(folder: string, leastBytes = MIN_BYTES):
   const { recorded, wholeBytes } = readJournal(path);
   let file: FileHandle | undefined;
   let bytes = wholeBytes;
-  /** The size of the file after its last rewrite; undefined if the next write must rewrite it. */
+  /** The size of the file after its last rewrite; undefined if the next write must rewrite the file. */
   let leanBytes: number | undefined = recorded.length === 0 ? undefined : wholeBytes;
   let waiting: { changes: readonly RecordedRequest[]; done: PromiseWithResolvers<void> }[] = [];
   let writing: Promise<void> | undefined;
 
   async function append(changes: readonly RecordedRequest[]): Promise<void> {
     file ??= await open(path, 'r+');
-    // The end of the confirmed part. The next write starts here, over the rest of a failed write.
+    // Writes at the end of the confirmed part, over the remains of a failed write.
     const line = lineOf(changes);
     await file.write(line, 0, line.length, bytes);
     await file.datasync();
@@ -91,7 +94,7 @@ export async function openBudgetJournal(folder: string, leastBytes = MIN_BYTES):
     leanBytes = bytes;
   }
 
-  /** Writes queued entries until the queue is empty. Signatures queued at the same time share a write. */
+  /** Writes the queued changes until the queue is empty. Changes queued during a write share the next write. */
   async function write(all: () => readonly RecordedRequest[]): Promise<void> {
     while (waiting.length > 0) {
       const batch = waiting;
@@ -101,7 +104,8 @@ export async function openBudgetJournal(folder: string, leastBytes = MIN_BYTES):
         await (isLean ? append(batch.flatMap(({ changes }) => changes)) : replace(all()));
         for (const { done } of batch) done.resolve();
       } catch (cause) {
-        // NOTE: after a failed sync, the next sync may succeed without the data. The file is not used again.
+        // NOTE: after a failed sync, the next sync may succeed although the data is lost. The next write replaces the
+        // file.
         leanBytes = undefined;
         for (const { done } of batch) done.reject(new JournalError(cause));
       }
@@ -130,7 +134,11 @@ function lineOf(content: object): Buffer {
   return Buffer.from(`${crc32(text).toString(16).padStart(8, '0')} ${text}\n`);
 }
 
-/** Reads the lines. Bytes after the last whole line were never confirmed. */
+/**
+ * Reads the lines up to the first damaged one. Bytes after the last whole line were never confirmed.
+ *
+ * @throws StartError when a valid line follows a damaged one, or the file has no valid first line.
+ */
 function readJournal(path: string): { recorded: RecordedRequest[]; wholeBytes: number } {
   const content = readIfThere(path);
   const recorded: RecordedRequest[] = [];
@@ -182,7 +190,7 @@ async function syncFolder(folder: string): Promise<void> {
   await handle.sync().finally(() => handle.close());
 }
 
-/** A socket. The operating system closes it when its process ends, even after a crash. */
+/** Listens on a Unix socket as the lock. The operating system closes it when the process ends, even after a crash. */
 async function lockFolder(folder: string): Promise<Server> {
   const path = join(folder, 'lock');
   if (await isListening(path)) throw new StartError(`another signer uses the folder \`${folder}\``);
@@ -200,7 +208,7 @@ async function lockFolder(folder: string): Promise<Server> {
   return server.unref();
 }
 
-/** Whether a process listens on a Unix socket. */
+/** Returns whether a process listens on a Unix socket. */
 export function isListening(path: string): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(path);

@@ -1,17 +1,18 @@
 import type { Writable } from 'node:stream';
 
 /**
- * Messages between a server and its signer, as frames on a stream.
+ * The messages between a server and its signer, as frames on a stream. A frame has these fields:
  *
- * length (4 bytes, big-endian, of all that follows) || version (1) || kind (1) || id (4) || operation (1)
- * || number of byte strings (1) || for each, its length (4) and its bytes || JSON (UTF-8, the rest; empty = undefined)
+ * length of everything after this field (4 bytes, big-endian) || version (1) || kind (1) || id (4) || operation (1) ||
+ * number of byte strings (1) || for each byte string, its length (4) and its bytes || JSON in UTF-8 (the remaining
+ * bytes; none for undefined)
  */
 
 const VERSION = 1;
 
 /**
- * The kinds of messages. A signer that is about to stop sends `leaving`. It answers the calls in progress and accepts
- * no new ones.
+ * The kinds of messages. A signer that is about to stop sends `leaving`. It still finishes the calls that it has
+ * received, but the server must send it no new ones.
  */
 export const frameKinds = { hello: 1, call: 2, result: 3, failure: 4, leaving: 5 } as const;
 type FrameKind = (typeof frameKinds)[keyof typeof frameKinds];
@@ -24,9 +25,9 @@ export interface Message {
 
 export interface Frame extends Message {
   readonly kind: FrameKind;
-  /** The id of the call; 0 in a `hello`. */
+  /** The id of the call; 0 if the frame belongs to no call. */
   readonly id: number;
-  /** The operation of the call; 0 in other frames. */
+  /** The number of the called operation; 0 in frames that are not calls. */
   readonly operation: number;
 }
 
@@ -41,10 +42,13 @@ export class FrameError extends Error {
 const HEAD_BYTES = 8;
 const MAX_PARTS = 8;
 
-/** Large enough for a signed transaction in hex, which is twice the size of a request body. */
+/**
+ * Large enough for a transaction in hex that fills a request body (1 MiB): the server sends it with the signed request,
+ * which repeats it.
+ */
 export const MAX_FRAME_BYTES = 8 * 1024 * 1024;
 
-/** Throws FrameError when the frame would be too long. */
+/** @throws FrameError when the frame would be too long or has too many byte strings. */
 export function encodeFrame({ kind, id, operation, parts, json }: Frame): Buffer {
   const text = json === undefined ? '' : JSON.stringify(json);
   const textBytes = Buffer.byteLength(text);
@@ -74,22 +78,23 @@ export interface ReceivedFrame extends Frame {
 }
 
 interface FrameReader {
-  /** Takes the next bytes, and returns the frames that are now complete. Their byte strings are views of the buffer. */
+  /**
+   * Adds the next bytes, and returns the frames that are now complete. Their byte strings share memory with the input
+   * or with the reader's buffer.
+   *
+   * @throws FrameError at the first byte that cannot belong to a frame. The caller must then close the connection.
+   */
   push(chunk: Uint8Array): ReceivedFrame[];
-  /** The bytes of the incomplete frame. */
+  /** The number of bytes of the incomplete frame. */
   readonly pending: number;
   readonly frames: number;
 }
 
-/**
- * Splits a stream into frames.
- *
- * @throws FrameError at the first byte that cannot belong to a frame. The caller must then close the connection.
- */
+/** Returns a reader that splits a stream into frames. */
 export function createFrameReader(): FrameReader {
   /**
    * The incomplete frame, in the first `pending` bytes.
-   * NOTE: a single buffer. A list of one-byte chunks would take gigabytes.
+   * NOTE: one growing buffer, because a list of one-byte chunks would take gigabytes.
    */
   let buffer = Buffer.alloc(0);
   let pending = 0;
@@ -178,10 +183,10 @@ function decodeFrame(bytes: Buffer): ReceivedFrame {
   };
 }
 
-/** The body of a client's request may be nested 128 levels deep. */
+/** The maximum depth of the JSON. A client's request body may be 128 levels deep, and the call adds a few levels. */
 const MAX_DEPTH = 160;
 
-/** The memory of an empty object. The text `[{},{},…]` takes twenty times its own size once it is parsed. */
+/** The memory that V8 uses for an empty object. `[{},{},…]` takes twenty times its length once it is parsed. */
 const BYTES_OF_VALUE = 56;
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
@@ -202,9 +207,10 @@ const [quote, backslash, comma, openBrace, closeBrace, openBracket, closeBracket
 );
 
 /**
- * The number of values in a JSON text, and in JSON texts that its strings contain.
+ * Returns the number of values in a JSON text, including JSON texts inside its strings: brackets and commas in strings
+ * count too. The number may be too high, never too low.
  *
- * @throws FrameError for a text that is nested so deeply that recursive functions would overflow the stack.
+ * @throws FrameError for JSON that is nested so deeply that recursive functions would overflow the stack.
  */
 function countValues(bytes: Buffer): number {
   let values = 1;
@@ -226,15 +232,15 @@ function countValues(bytes: Buffer): number {
 
 interface FrameWriter {
   add(frame: Buffer): void;
-  /** The bytes that are buffered because the peer is not reading. */
+  /** The number of bytes that are buffered because the peer is not reading. */
   readonly unsent: number;
-  /** Increases each time the peer has read something. */
+  /** Increases each time that the stream has passed a write to the operating system. */
   readonly taken: number;
 }
 
 /**
- * Writes everything that is added in one turn of the event loop together, because a system call takes longer than a
- * signature.
+ * Returns a writer that combines the frames of one turn of the event loop into one write, because a system call takes
+ * longer than a signature.
  */
 export function createFrameWriter(stream: Writable): FrameWriter {
   let waiting: Buffer[] = [];

@@ -7,12 +7,17 @@ import { KeyStoreError, type MasterKeyEnvelopes, MasterKeyUnavailableError } fro
 const EPHEMERAL_SEED_BYTES = 32;
 const PRIVATE_KEY_BYTES = 32;
 
-/** The chain type follows. */
+/** The prefix of the purpose; the chain type follows. */
 const IMPORT_PURPOSE = 'wallet-import-';
 
-/** Generates the keys to which imported secrets are encrypted, and opens those secrets. */
+/**
+ * Returns the operations that generate the keys to which imported secrets are encrypted, and that open those secrets.
+ */
 export function importOperations(envelopes: MasterKeyEnvelopes, entropy: Entropy) {
-  /** Imports that an earlier version started still have the purpose of a wallet's key, until they expire. */
+  /**
+   * Runs `work` with the binding of the import and, if the key does not open, with the binding that an earlier version
+   * used. It sealed import keys for the purpose of a wallet's key. Such imports remain until they expire.
+   */
   async function underEither<T>(
     binding: SealBinding,
     work: (binding: SealBinding) => Promise<T>,
@@ -35,7 +40,7 @@ export function importOperations(envelopes: MasterKeyEnvelopes, entropy: Entropy
       return { sealed, publicKey: pair.publicKeyBytes };
     }) satisfies KeyStore['createImportKey'],
 
-    /** The content of a submission. The caller wipes it. */
+    /** Decrypts a submitted key. The caller wipes the result. */
     open(
       importKey: SealedKey,
       binding: SealBinding,
@@ -43,7 +48,7 @@ export function importOperations(envelopes: MasterKeyEnvelopes, entropy: Entropy
     ): Promise<Uint8Array> {
       return underEither(binding, (each) =>
         envelopes.withSecret(importKey, each, (recipientPrivateKeyBytes) => {
-          // INVARIANT: the key of a wallet is never used for decryption.
+          // INVARIANT: the private key of a wallet is never used to decrypt.
           if (recipientPrivateKeyBytes.length !== PRIVATE_KEY_BYTES) {
             throw new KeyStoreError('expected the key of an import');
           }
@@ -60,14 +65,15 @@ export function importOperations(envelopes: MasterKeyEnvelopes, entropy: Entropy
 }
 
 /**
- * INVARIANT: the key of an import has its own purpose, so it can neither sign nor be exported as the key of a wallet.
+ * INVARIANT: the key of an import has its own purpose, so it cannot sign, and cannot be exported like the key of a
+ * wallet.
  */
 function importBinding(binding: SealBinding): SealBinding {
   const { rowId, appId } = binding;
   return { purpose: `${IMPORT_PURPOSE}${chainTypeOf(binding)}`, rowId, appId };
 }
 
-/** Servers of an earlier version send only the chain type. */
+/** A server of an earlier version sends only the chain type as the purpose. */
 function chainTypeOf({ purpose }: SealBinding): string {
   const chainType = purpose.startsWith(IMPORT_PURPOSE) ? purpose.slice(IMPORT_PURPOSE.length) : purpose;
   if (isChainType(chainType)) return chainType;

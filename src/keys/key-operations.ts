@@ -43,37 +43,35 @@ import {
 import type { PhraseKeys } from './sandbox-keys.ts';
 import { type UserLogin, voucherOperations } from './voucher-operations.ts';
 
-/**
- * The purposes of secrets that the server may read, because it shows them, compares them, or sends them on. Private
- * keys have other purposes.
- */
+/** The purposes of the secrets that the server may read. Private keys have other purposes. */
 const plainPurposes: ReadonlySet<string> = new Set([
   'webhook-secret',
   'deposit-instructions',
   'test-account-code',
   'audit-digest-key',
-  // The purpose of a secret that is sealed to check the setup, and then dropped.
+  // A value that the server seals and opens to check its key store.
   'doctor',
-  // The known value that verifies a master key.
+  // A known value that verifies a master key.
   '',
 ]);
 
 export interface KeyStoreOptions extends MasterKeyEnvelopesOptions {
   /** The randomness for new keys. Default: `entropy`. */
   readonly keyEntropy?: Entropy;
-  /** The clock for the expiry of signed requests. Default: the system clock. */
+  /** The clock that decides whether signed requests have expired. Default: the system clock. */
   readonly clock?: Clock | undefined;
-  /** Generates the phrases of new wallets. Default: `keyEntropy` supplies their entropy. */
+  /** Derives the keys of new wallets from phrases. Default: new phrases from `keyEntropy`. */
   readonly phraseKeys?: PhraseKeys | undefined;
-  /** By app: the login providers whose tokens this key store verifies. */
+  /** The login providers whose tokens this key store verifies, by app id. */
   readonly logins?: ReadonlyMap<string, UserLogin> | undefined;
   /**
-   * Undefined: there are no fee ceilings, and transactions built by the server are not compared with signed requests.
+   * For transactions that the server builds. Without it, fees have no ceiling, and no transaction is compared with its
+   * request.
    */
   readonly building?: BuildingSettings | undefined;
-  /** The maximum number of transactions that one signed request may sign. Default: unlimited. */
+  /** The maximum number of transactions that are signed for one signed request. Default: unlimited. */
   readonly signaturesPerRequest?: number | undefined;
-  /** Keeps the number of signatures of each request across restarts. Default: none. */
+  /** Stores the number of signatures of each request. Default: it is lost at a restart. */
   readonly journal?: SigningJournal | undefined;
 }
 
@@ -99,10 +97,9 @@ const FINGERPRINT_KEY_BYTES = 32;
 const POLICY_SECRET_BYTES = 32;
 
 /**
- * The operations of a key store on its envelopes.
- *
- * NOTE: every operation draws its random bytes before it awaits anything. Concurrent requests thus draw in the order in
- * which they start.
+ * Returns the operations of a key store whose secrets are sealed in these envelopes.
+ * NOTE: every operation draws from `entropy` before it awaits anything, so concurrent requests draw in the order in
+ * which they start. A seeded sandbox therefore repeats its keys.
  */
 export function keyStoreOn(
   envelopes: MasterKeyEnvelopes,
@@ -112,7 +109,7 @@ export function keyStoreOn(
     phraseKeys,
     logins = new Map(),
     building,
-    signaturesPerRequest: most,
+    signaturesPerRequest: maximum,
     journal,
   }: Omit<KeyStoreOptions, keyof MasterKeyEnvelopesOptions>,
 ): KeyStore {
@@ -135,8 +132,10 @@ export function keyStoreOn(
       open(seal, { purpose: 'policy', rowId, appId, authority });
   const requireSeen = ({ quorums }: Pick<KnownQuorums, 'quorums'>, { appId }: SealBinding) =>
     requireSeenChanges(quorums, appId, open);
-  const spent =
-    most === undefined ? undefined : createSigningBudget({ most, recorded: journal?.recorded ?? [] });
+  const budget =
+    maximum === undefined
+      ? undefined
+      : createSigningBudget({ most: maximum, recorded: journal?.recorded ?? [] });
   const imports = importOperations(envelopes, entropy);
   const vouchers = voucherOperations(envelopes, { logins, clock });
 
@@ -150,7 +149,7 @@ export function keyStoreOn(
     get contracts() {
       return building && namedContracts(building);
     },
-    // INVARIANT: no caller can make the seal that proves that this key store has seen a change, or generated a key.
+    // INVARIANT: no caller can forge a seal that proves that this key store has verified a change or generated a key.
     seal: async (secret, binding) => envelopes.seal(secret, requirePlain(binding)),
     rewrap: imports.rewrap,
     async open(sealed, binding) {
@@ -171,7 +170,7 @@ export function keyStoreOn(
         building,
       } as const;
       if (use !== undefined) await requireSeen(use, binding);
-      const judged =
+      const authorization =
         use &&
         (await vouchers.withReader(use, binding.appId, (readVoucher) =>
           requireAuthorizedTask({ ...use, readVoucher }, occasion, signing),
@@ -182,17 +181,17 @@ export function keyStoreOn(
         bindingUnder(binding, use?.authority),
         async (secret) => {
           const { privateKey } = decodeWalletSecret(secret);
-          await requireAddresses(chainType, privateKey, judged?.addresses ?? []);
-          if (judged?.spending !== undefined && spent !== undefined) {
+          await requireAddresses(chainType, privateKey, authorization?.addresses ?? []);
+          if (authorization?.spending !== undefined && budget !== undefined) {
             // Read the clock again, because opening the key may have taken long.
-            const changes = spent.spend(judged.spending, clock.now());
-            recorded = journal?.record(changes, spent.all);
+            const changes = budget.spend(authorization.spending, clock.now());
+            recorded = journal?.record(changes, budget.all);
             recorded?.catch(() => undefined);
           }
           return signWithKey(chainType, privateKey, task);
         },
       );
-      // INVARIANT: the count is on disk before the signature leaves.
+      // INVARIANT: the count is on disk before the signature is returned.
       await recorded;
       return signature;
     },
@@ -229,8 +228,8 @@ export function keyStoreOn(
         ),
       };
     },
-    // NOTE: no evidence is required. The key has no authority yet, so whoever can use it could also export it and
-    // import it again under an authority.
+    // NOTE: no evidence is required. The key has no authority yet, so any caller that can use it could also export it
+    // and import it again under an authority.
     async sealUnderAuthority(sealed, binding, authority) {
       chainTypeOf(binding);
       return envelopes.withSecret(sealed, bindingUnder(binding, undefined), (secret) =>
@@ -239,7 +238,7 @@ export function keyStoreOn(
     },
 
     async sealPolicy(binding, content) {
-      // A separate source of randomness: a seeded sandbox generates the same keys whether policies have owners or not.
+      // Does not draw from `entropy`: a seeded sandbox generates the same keys whether policies have owners or not.
       const secret = systemEntropy.bytes(POLICY_SECRET_BYTES);
       const name = sealName(secret);
       const text = JSON.stringify({ ...content, appId: binding.appId, id: binding.rowId });
@@ -287,7 +286,7 @@ export function keyStoreOn(
     },
     signToken: async (sealed, binding, text) =>
       envelopes.withSecret(sealed, requirePurpose(binding, 'app-signing-key'), (pkcs8) => {
-        // A view, not a copy, so that it is wiped.
+        // A view of the bytes instead of a copy, because `withSecret` wipes them.
         const view = Buffer.from(pkcs8.buffer, pkcs8.byteOffset, pkcs8.byteLength);
         const key = createPrivateKey({ key: view, format: 'der', type: 'pkcs8' });
         return new Uint8Array(sign('sha256', Buffer.from(text, 'utf8'), { key, dsaEncoding: 'ieee-p1363' }));
@@ -319,7 +318,7 @@ export function keyStoreOn(
       ),
 
     async createLogKey(binding) {
-      // A separate source of randomness: a seeded sandbox generates the same keys with and without an audit log.
+      // Does not draw from `entropy`, so that a seeded sandbox generates the same keys with and without an audit log.
       const seed = systemEntropy.bytes(ED25519_SEED_BYTES);
       const publicKey = ed25519PublicKey(seed);
       return { sealed: await sealAndWipe(seed, requirePurpose(binding, 'audit-log-key')), publicKey };
@@ -338,9 +337,7 @@ function drawP256(entropy: Entropy) {
   return pair;
 }
 
-/**
- * INVARIANT: the key of a wallet under an authority opens only with that authority, whatever else a caller presents.
- */
+/** INVARIANT: the key of a wallet under an authority opens only with that authority, whatever else callers present. */
 function bindingUnder(
   { purpose, rowId, appId }: SealBinding,
   authority: WalletAuthority | undefined,
@@ -349,14 +346,15 @@ function bindingUnder(
   return authority === undefined ? binding : { ...binding, authority: authorityDigest(authority) };
 }
 
-/** INVARIANT: a policy's sealed secret can be opened only for policy content that the policy's owner has approved. */
+/** INVARIANT: the sealed secret of a policy opens only together with content that the policy's owner has approved. */
 function policyBinding({ purpose, rowId, appId }: SealBinding, content: string): SealBinding {
   return { ...requirePurpose({ purpose, rowId, appId }, 'policy'), authority: policyDigest(content) };
 }
 
 /**
- * Refuses addresses that are not those of the key. Policies rely on the address to recognize the calls that a wallet
- * makes to itself and, on Tron, whose funds a contract moves. On Tron it is in base58, or in hex after `41`.
+ * Requires that the addresses in a signed request are the addresses of the key. Policies use the address to recognize
+ * calls that a wallet makes to itself. On Tron they also use it to see whose funds a smart contract moves.
+ * @param addresses on Tron in base58, or in hex with the prefix `41`.
  */
 async function requireAddresses(
   chainType: ChainType,
@@ -366,7 +364,7 @@ async function requireAddresses(
   if ((chainType !== 'ethereum' && chainType !== 'tron') || addresses.length === 0) return;
   const { address: own } = await deriveWallet(chainType, privateKey);
   const spellings = [own.toLowerCase()];
-  // Base58 of 41 || account || checksum. Contracts use the hex of the first 21 bytes.
+  // The Base58 text encodes the prefix 41, the account and a checksum. Smart contracts use the first 21 bytes, in hex.
   if (chainType === 'tron') spellings.push(bytesToHex(base58ToBytes(own).subarray(0, 21)));
   if (addresses.every((address) => spellings.includes(address.toLowerCase()))) return;
   throw new UnauthorizedUseError('expected the address of the wallet');
@@ -381,16 +379,13 @@ function chainTypeOf({ purpose }: SealBinding): ChainType {
   throw new KeyStoreError("expected the purpose of a wallet's key");
 }
 
-/** A binding whose purpose is one of `plainPurposes`. */
+/** Returns the binding without an authority, if its purpose is one of `plainPurposes`. */
 function requirePlain({ purpose, rowId, appId }: SealBinding): SealBinding {
   if (plainPurposes.has(purpose)) return { purpose, rowId, appId };
   throw new KeyStoreError('a secret of this kind does not leave the key store, and callers cannot seal one');
 }
 
-/**
- * INVARIANT: the binding has no authority, so that callers seal a key under an authority only where that was
- * authorized.
- */
+/** INVARIANT: returns no authority: callers seal under one only with operations that verify the authorization. */
 function requirePurpose({ purpose: given, rowId, appId }: SealBinding, purpose: string): SealBinding {
   const binding = { purpose: given, rowId, appId };
   if (given === purpose) return binding;

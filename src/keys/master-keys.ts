@@ -16,7 +16,9 @@ const CIPHER: CipherGCMTypes = 'aes-256-gcm';
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** AES-256-GCM under a random 96-bit nonce (NIST SP 800-38D §8.2.2): nonce || ciphertext || tag. */
+/**
+ * Encrypts with AES-256-GCM under a random 96-bit nonce (NIST SP 800-38D §8.2.2). Returns nonce || ciphertext || tag.
+ */
 function sealAesGcm(
   key: KeyObject | Uint8Array,
   plain: Uint8Array,
@@ -30,7 +32,8 @@ function sealAesGcm(
 }
 
 /**
- * Opens bytes sealed by `sealAesGcm`; the caller wipes the result. Undefined when the key, data or bytes do not match.
+ * Decrypts the output of `sealAesGcm`. The caller wipes the result. Undefined when the key, the associated data or the
+ * bytes do not match.
  */
 function openAesGcm(
   key: KeyObject | Uint8Array,
@@ -54,7 +57,7 @@ function openAesGcm(
   }
 }
 
-// NOTE: creating a cipher from raw key bytes takes four times as long as importing the key first.
+// NOTE: creating a cipher from the raw bytes of a key takes four times as long as from an imported key.
 function importKey(key: KeyObject | Uint8Array): KeyObject {
   return key instanceof KeyObject ? key : createSecretKey(key);
 }
@@ -70,7 +73,8 @@ export class KeyStoreError extends Error {
 }
 
 /**
- * Thrown when the wrapping key cannot be reached, or refuses. The secret may be fine, and the next attempt may succeed.
+ * Thrown when the key management service cannot be reached, or refuses. The sealed secret may be intact, and the next
+ * attempt may succeed.
  */
 export class MasterKeyUnavailableError extends KeyStoreError {
   /** Recognized by `isUnavailable` of `errors.ts`. */
@@ -86,13 +90,17 @@ export class MasterKeyUnavailableError extends KeyStoreError {
 const DATA_KEY_BYTES = 32;
 const VERSION = '1';
 
-/** Wraps data keys, with a key in memory or in a key management service. */
+/** A key that wraps data keys. The key is in memory or in a key management service. */
 export interface MasterKey {
   /** The id that is stored with each wrapped data key. */
   readonly id: string;
-  /** Unwrapping requires the same associated data. */
+  /** Encrypts a data key. `unwrap` needs the same associated data. */
   wrap(dataKey: Uint8Array, associated: Uint8Array): Promise<Uint8Array>;
-  /** Returns the data key; the caller wipes it. Throws KeyStoreError. */
+  /**
+   * Returns the data key. The caller wipes it.
+   *
+   * @throws KeyStoreError
+   */
   unwrap(wrapped: Uint8Array, associated: Uint8Array): Promise<Uint8Array>;
 }
 
@@ -102,7 +110,7 @@ export interface MasterKeyEnvelopesOptions {
   entropy: Entropy;
 }
 
-/** Seals and opens secrets. An open secret exists only during the `use` callback and is wiped afterwards. */
+/** Seals and opens secrets. An opened secret exists only during the callback `use` and is wiped afterwards. */
 export interface MasterKeyEnvelopes {
   readonly currentMasterKeyId: string;
   seal(secret: Uint8Array, binding: SealBinding): Promise<SealedKey>;
@@ -111,12 +119,12 @@ export interface MasterKeyEnvelopes {
     binding: SealBinding,
     use: (secret: Uint8Array) => T | Promise<T>,
   ): Promise<T>;
-  /** Wraps the data key again, under the current master key, without opening the secret. */
+  /** Wraps the data key again, under the current master key. The secret is not opened. */
   rewrap(sealed: SealedKey, binding: SealBinding): Promise<SealedKey>;
 }
 
 /**
- * The envelopes of a key store with one or more master keys.
+ * Returns the envelopes for these master keys.
  *
  * Envelope encryption: AES-256-GCM encrypts the secret under a data key, and the master key wraps the data key. Both
  * are bound to the row, the app, the purpose and the version. A sealed key that was copied to another row therefore
@@ -170,7 +178,8 @@ export function createMasterKeyEnvelopes({
         secret = openAesGcm(dataKey, sealed.sealedSecret, associatedData('secret', binding));
         if (secret === undefined)
           throw new KeyStoreError('a sealed secret cannot be opened with its data key');
-        // NOTE: passes a Uint8Array because Buffer's `slice` does not copy, and callers wipe their copies.
+        // NOTE: passes a Uint8Array, because the `slice` of a Buffer does not copy, and callers keep copies after the
+        // wipe.
         return await use(new Uint8Array(secret.buffer, secret.byteOffset, secret.length));
       } finally {
         dataKey.fill(0);
@@ -190,8 +199,8 @@ export function createMasterKeyEnvelopes({
 }
 
 /**
- * For each part, its length (4 bytes, big-endian) and its UTF-8 bytes. Injective: different bindings yield different
- * bytes.
+ * Encodes the associated data: for each part, its length (4 bytes, big-endian) and its UTF-8 bytes. Different bindings
+ * always yield different bytes.
  */
 function associatedData(kind: 'secret' | 'data key', binding: SealBinding): Buffer {
   const { rowId, appId, purpose, authority } = binding;
@@ -210,7 +219,7 @@ function associatedData(kind: 'secret' | 'data key', binding: SealBinding): Buff
 const KEY_BYTES = 32;
 
 /**
- * A master key in memory. Copies the key bytes, so the caller may wipe them.
+ * Returns a master key that is in memory. It copies the bytes, so the caller may wipe them.
  *
  * @throws KeyStoreError when the key is not 32 bytes or the self-test fails.
  */
@@ -227,7 +236,8 @@ export function localMasterKey(id: string, keyBytes: Uint8Array, entropy: Entrop
     },
     async unwrap(wrapped, associated) {
       const dataKey = openAesGcm(key, wrapped, associated);
-      // CHOICE: a wrong master key, a wrong binding and a damaged row look the same, so they share one message.
+      // CHOICE: a wrong master key, a wrong binding and a damaged row cannot be distinguished, so they share one
+      // message.
       if (dataKey === undefined) {
         throw new KeyStoreError(
           `a secret sealed under master key \`${id}\` cannot be opened for this wallet`,
@@ -238,7 +248,11 @@ export function localMasterKey(id: string, keyBytes: Uint8Array, entropy: Entrop
   };
 }
 
-/** Seals and opens a random value and checks that a modified tag is refused. */
+/**
+ * Seals and opens a random value, and checks that a modified tag is refused.
+ *
+ * @throws KeyStoreError
+ */
 function runSelfTest(key: KeyObject, entropy: Entropy): void {
   const value = entropy.bytes(KEY_BYTES);
   const associated = Buffer.from('self-check');
@@ -250,12 +264,15 @@ function runSelfTest(key: KeyObject, entropy: Entropy): void {
   }
 }
 
-/** Opens the seal of a policy or a key quorum, and returns the name of its secret. */
+/** Opens the seal of a policy or a key quorum, and returns the name of the secret in it (`sealName`). */
 type OpenAnySeal = (seal: SentSeal, binding: Required<SealBinding>) => Promise<string>;
 
 const MAX_OPENED = 1_000;
 
-/** Caches the names of opened secrets, so that the key management service is not called for each use. */
+/**
+ * Returns a function that opens seals and caches the names of their secrets, so that the key management service is not
+ * called for each signature.
+ */
 export function sealOpener(envelopes: MasterKeyEnvelopes): OpenAnySeal {
   const opened = new LRUCache<string, string>({ max: MAX_OPENED });
   return async ({ sealedSecret, wrappedDataKey, masterKeyId }, { purpose, rowId, appId, authority }) => {
@@ -272,7 +289,7 @@ export function sealOpener(envelopes: MasterKeyEnvelopes): OpenAnySeal {
   };
 }
 
-/** A sealed secret in the text of a call. */
+/** Decodes a sealed secret that a call contains as base64. */
 export function sealedOf({ sealedSecret, wrappedDataKey, masterKeyId }: SentSeal): SealedKey {
   return { sealedSecret: bytesOf(sealedSecret), wrappedDataKey: bytesOf(wrappedDataKey), masterKeyId };
 }
@@ -281,14 +298,14 @@ function bytesOf(text: string): Uint8Array {
   return Buffer.from(text, 'base64');
 }
 
-/** The purpose of the seal over the changes of a key quorum. */
+/** The purpose of the secret that is sealed over the changes of a key quorum. */
 export const QUORUM_CHANGES = 'key-quorum-changes';
 
 /**
- * Requires that the key store saw every change of these key quorums when it was made, in this order and with these
- * members.
+ * Requires that the key store verified every change of these key quorums when the change was made, in this order and
+ * with these members.
  *
- * @throws UnauthorizedUseError; KeyStoreError for another seal.
+ * @throws UnauthorizedUseError for a missing seal; KeyStoreError for a seal that does not open.
  */
 export async function requireSeenChanges(
   records: readonly QuorumRecord[],

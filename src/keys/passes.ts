@@ -5,38 +5,50 @@ import type { KeyStore } from '../ports/key-store.ts';
 import type { Services } from '../ports/operation-context.ts';
 import { holdsConnection } from '../storage/own-kysely.ts';
 
-// The key store runs in another process and may hang. A wait for it inside a transaction would hold the connection and
-// its locks. Therefore the work runs in passes. When it makes a key store call that has no result yet, the call is
-// recorded and the pass is aborted: its unit of work is rolled back, the key store is called while nothing is held, and
-// the next pass runs the work from its beginning with the result. The last pass commits its decision together with the
-// results that it used, or neither. Results that no committed pass used are dropped and never leave this process.
+// The key store may be the signer, another process that may hang. A wait for it inside a transaction would hold the
+// connection and its locks. Therefore the work runs in passes:
+//
+// - A call whose result is already known returns it.
+// - A call that the unit of work makes before it holds a connection, which is the common case, is made at once. The
+//   work waits for the result and goes on. If the call took longer than `FRESH_MS`, however, the pass of a unit of work
+//   is aborted, because the rows that it has read may have changed.
+// - A call that the unit of work makes while it holds a connection is recorded, and the pass is aborted: its unit of
+//   work is rolled back, and the key store is called while nothing is locked.
+//
+// After an aborted pass, the next pass runs the work from its beginning with the results. The last pass commits its
+// decision together with the results that it used, or neither. Results that no committed pass used are dropped and
+// never leave this process.
 
 /**
- * The ports of a pass. Every pass of a request gets the same ids and random bytes, so it makes the same key store calls.
+ * The ports of a pass. Every pass of a request gets the same ids and random bytes, so it makes the same key store
+ * calls.
  */
 interface PassPorts extends Pick<Services, 'keyStore' | 'ids' | 'entropy'> {
-  /** The same as in `OperationContext`. */
+  /** See `acquireMutex` of `OperationContext`. */
   readonly acquireMutex?: ((name: string) => Promise<void>) | undefined;
 }
 
 /** One pass of the work, in its own unit of work. */
 export interface Pass {
-  /** The ports for the unit of work of `em`. */
+  /** Returns the ports for the unit of work of `em`. */
   portsFor(em: SqlEntityManager): PassPorts;
   /**
-   * Whether a call had no result yet. If so, nothing of this pass may be committed or recorded, whatever the work
-   * returned.
+   * Returns whether this pass was aborted, because a call has no result yet or took too long. If so, nothing of the
+   * pass may be committed or recorded, whatever the work returned.
    */
-  isUnanswered(): boolean;
-  /** Must be called right after the commit, before any await: other requests may sign with the wallet next. */
+  mustRunAgain(): boolean;
+  /**
+   * Releases the mutexes. Call it right after the commit, before any await: other requests may sign with the wallet
+   * next.
+   */
   hasCommitted(): void;
 }
 
 export interface PassOptions {
-  /** Wraps a call that may take a long time. Default: calls it immediately. */
+  /** Wraps a call that may take a long time. Default: makes the call immediately. */
   readonly whileAsking?: <T>(ask: () => Promise<T>) => Promise<T>;
   /**
-   * Acquires the mutex of a name: that of the wallet to sign with, or of a row that the work locks after it has signed.
+   * Acquires the mutex with a name: of the wallet to sign with, or of a row that the work locks after it has signed.
    * Returns a handle that releases the mutex and says whether this call had to wait for another request.
    */
   readonly acquireMutex?: (name: string) => Promise<Held>;
@@ -49,8 +61,8 @@ export interface PassOptions {
 const MAX_PASSES = 200;
 
 /**
- * CHOICE: after a call that took longer than this, the work runs once more before it commits, because owners and
- * policies may have changed in the meantime.
+ * CHOICE: after a call that took longer than this (in ms), the work runs once more before it commits, because owners
+ * and policies may have changed in the meantime.
  */
 const FRESH_MS = 500;
 
@@ -58,29 +70,32 @@ const FRESH_MS = 500;
  * The passes of one piece of work:
  *
  * 1. Call `begin`, then run the work in its own unit of work.
- * 2. If the pass is unanswered, call `answer` after its unit of work has ended, and go back to step 1.
+ * 2. If `mustRunAgain` is true, call `makeCalls` after the unit of work has ended, and go back to step 1.
  * 3. Call `end`, whatever the result.
  */
 export interface Passes {
   begin(): Pass;
   /**
-   * Makes the calls that have no result yet.
+   * Makes the recorded calls that have no result yet.
    *
-   * @throws ApiError unavailable after too many passes.
+   * @throws ApiError `unavailable` after too many passes; the error of a key store that is unavailable.
    */
-  answer(): Promise<void>;
-  /** Releases the mutexes and drops the drawn ids and bytes. */
+  makeCalls(): Promise<void>;
+  /** Releases the mutexes, and wipes the drawn ids and bytes. */
   end(): void;
 }
 
 type PassServices = PassPorts & Pick<Services, 'machine'>;
 
-/** A key store in this process returns its results inside the pass, so there is only one pass. */
+/**
+ * Returns the passes of a piece of work. A key store in this process returns its results inside the pass, so there is
+ * only one pass then.
+ */
 export function createPasses(services: PassServices, options: PassOptions = {}): Passes {
-  return services.keyStore.isLocal === true ? localPasses(services) : createAsked(services, options);
+  return services.keyStore.isLocal === true ? localPasses(services) : remotePasses(services, options);
 }
 
-/** Runs the work until every key store call has a result. */
+/** Runs the work in passes until every key store call has a result. */
 export async function runInPasses<T>(
   services: PassServices,
   work: (pass: Pass) => Promise<T>,
@@ -93,9 +108,9 @@ export async function runInPasses<T>(
       try {
         return await work(pass);
       } catch (error) {
-        if (!pass.isUnanswered()) throw error;
+        if (!pass.mustRunAgain()) throw error;
       }
-      await passes.answer();
+      await passes.makeCalls();
     }
   } finally {
     passes.end();
@@ -103,15 +118,15 @@ export async function runInPasses<T>(
 }
 
 function localPasses(services: PassPorts): Passes {
-  const pass = { portsFor: () => services, isUnanswered: () => false, hasCommitted: () => undefined };
-  return { begin: () => pass, answer: async () => undefined, end: () => undefined };
+  const pass = { portsFor: () => services, mustRunAgain: () => false, hasCommitted: () => undefined };
+  return { begin: () => pass, makeCalls: async () => undefined, end: () => undefined };
 }
 
-/** Thrown to abort a pass. Callers may swallow it, so check `isUnanswered` instead. */
-export class UnansweredCallError extends Error {
+/** Thrown to abort a pass. Callers may swallow it, so check `mustRunAgain` as well. */
+export class RunAgainError extends Error {
   constructor() {
     super('the key store is asked before the work runs again');
-    this.name = 'UnansweredCallError';
+    this.name = 'RunAgainError';
   }
 }
 
@@ -127,21 +142,21 @@ interface Held {
 interface Call {
   readonly method: Method;
   readonly args: readonly unknown[];
-  answer?: Answer;
+  result?: CallResult;
 }
 
-function createAsked(
+function remotePasses(
   services: PassServices,
   { whileAsking = immediately, acquireMutex }: PassOptions,
 ): Passes {
   const calls: Call[] = [];
   const draws = createDraws(services);
-  /** Mutexes by name. */
+  /** The acquired mutexes, by name. */
   const held = new Map<string, Held>();
   let missing: Call[] = [];
   let count = 0;
 
-  /** @returns whether another request held it first. */
+  /** @returns whether it had to wait for another request that had acquired the mutex. */
   async function acquireOnce(name: string): Promise<boolean> {
     if (acquireMutex === undefined || held.has(name)) return false;
     const acquired = await acquireMutex(name);
@@ -158,7 +173,7 @@ function createAsked(
   };
 
   async function ask(call: Call): Promise<void> {
-    call.answer = await whileAsking(() => answerOf(services.keyStore, call));
+    call.result = await whileAsking(() => resultOf(services.keyStore, call));
     calls.push(call);
   }
 
@@ -173,18 +188,18 @@ function createAsked(
           known = { method, args };
           if (run.isEnded || holdsConnection(em)) {
             missing.push(known);
-            throw new UnansweredCallError();
+            throw new RunAgainError();
           }
           const startedMs = services.machine.now();
           await ask(known);
           if (services.machine.now() - startedMs > FRESH_MS && em.isInTransaction()) {
             run.isEnded = true;
-            throw new UnansweredCallError();
+            throw new RunAgainError();
           }
         }
-        const answer = known.answer!;
-        if ('error' in answer) throw answer.error;
-        return copyOf(answer.value);
+        const result = known.result!;
+        if ('error' in result) throw result.error;
+        return copyOf(result.value);
       };
     return new Proxy(services.keyStore, {
       get: (keyStore, name) => {
@@ -202,15 +217,16 @@ function createAsked(
       const run = { isEnded: false };
       return {
         portsFor: (em) => ({ ...ports, keyStore: keyStoreFor(em, run) }),
-        isUnanswered: () => run.isEnded || missing.length > 0,
+        mustRunAgain: () => run.isEnded || missing.length > 0,
         hasCommitted: releaseAll,
       };
     },
-    async answer() {
+    async makeCalls() {
       const open = missing;
       missing = [];
       const walletId = open.flatMap(walletOf)[0];
-      // Another request held the mutex and has signed, so the nonce of this call is already used.
+      // Another request had acquired the mutex and has signed, so the nonce of this call is already used. Make no call.
+      // The next pass reads the new nonce.
       const wasTaken = walletId !== undefined && (await acquireOnce(walletId));
       if (!wasTaken) await Promise.all(open.map(ask));
       if (count < MAX_PASSES) return;
@@ -229,14 +245,14 @@ function immediately<T>(ask: () => Promise<T>): Promise<T> {
   return ask();
 }
 
-type Answer = { readonly value: unknown } | { readonly error: unknown };
+type CallResult = { readonly value: unknown } | { readonly error: unknown };
 
 /** The members of an intent may have signed for different host names of the server. Each host name repeats the body. */
 const TOO_LARGE =
   '/body: too large for the signer under all the names of the server that it was signed for; sign it under one name';
 
-/** A refusal is an answer; an unreachable key store is not. */
-async function answerOf(keyStore: KeyStore, { method, args }: Call): Promise<Answer> {
+/** Calls the key store. A refusal is a result; an unavailable key store is not. */
+async function resultOf(keyStore: KeyStore, { method, args }: Call): Promise<CallResult> {
   try {
     const ask = keyStore[method] as (...args: unknown[]) => Promise<unknown>;
     return { value: await ask.apply(keyStore, [...copyOf(args)]) };
@@ -251,7 +267,7 @@ function walletOf({ method, args }: Call): string[] {
   return [(args[1] as Parameters<KeyStore['signWithWallet']>[1]).rowId];
 }
 
-/** Ids and random bytes. After `rewind`, they are drawn again in the same order. */
+/** Returns ids and random bytes that are repeated in the same order after `rewind`. */
 function createDraws({ ids, entropy }: Pick<Services, 'ids' | 'entropy'>) {
   let drawn: { readonly kind: string; readonly value: string | Uint8Array }[] = [];
   let next = 0;
@@ -287,7 +303,7 @@ function createDraws({ ids, entropy }: Pick<Services, 'ids' | 'entropy'>) {
   };
 }
 
-/** A deep copy of plain data. Rows of the ORM become plain objects of their columns. */
+/** Returns a deep copy of plain data. Rows of the ORM become plain objects of their columns. */
 function copyOf<T>(value: T): T {
   if (typeof value !== 'object' || value === null) return value;
   if (value instanceof Uint8Array) return new Uint8Array(value) as T;

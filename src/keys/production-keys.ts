@@ -12,16 +12,19 @@ import {
   transitMasterKey,
 } from './transit.ts';
 
-/** By default, swaps and reward claims are not signed, and the default fee ceilings apply. */
+/** The defaults: swaps and reward claims are not signed, and the default fee ceilings apply. */
 const noBuilding = { feeCeilings: new Map(), swapRouters: new Map(), rewardDistributors: new Map() };
 
 interface ProductionKeyStoreOptions
   extends Pick<KeyStoreOptions, 'phraseKeys' | 'logins' | 'building' | 'signaturesPerRequest' | 'journal'> {
-  /** Renews the token of a key management service. Commands leave it out, and use the token until it expires. */
+  /** Renews the token of the key management service. Commands leave it out, and use the token until it expires. */
   readonly tokenRenewal?: TokenRenewal;
 }
 
-/** The production key store. A configured transit key is the current master key; local keys open older secrets. */
+/**
+ * Returns the production key store. If a transit key is configured, it is the current master key, and local keys only
+ * open older secrets.
+ */
 export function productionKeyStore(
   settings: MasterKeySettings,
   entropy: Entropy,
@@ -54,7 +57,8 @@ export function masterKeyIdsOf(settings: MasterKeySettings): string[] {
   return [...(transit === undefined ? [] : [transitKeyId(transit)]), ...namedKeys(settings).keys()];
 }
 
-// The id of a key is a digest of it, which identifies the key without revealing it. Duplicate keys become one.
+// The id of a key is a digest of the key, so it identifies the key without revealing it. Duplicate keys get the same
+// id, so the map has them once.
 function namedKeys({ local }: MasterKeySettings): Map<string, Uint8Array> {
   return new Map(local.map((key) => [hash('sha256', key).slice(0, 16), key]));
 }

@@ -13,9 +13,9 @@ import type {
 } from '../ports/key-store.ts';
 import type { Message } from './frames.ts';
 
-/** The operations of a key store, as messages of calls and results. */
+/** This file maps the operations of a key store to messages and back, on both sides of the connection. */
 
-/** The order is part of the protocol, because a call names its operation by its number. */
+/** The position of a name is its number in the protocol, so append new operations. */
 export const operationNames = [
   'seal',
   'open',
@@ -44,7 +44,7 @@ type OperationName = (typeof operationNames)[number];
 /** Sends a call and resolves with its result. */
 type Call = (operation: OperationName, parts: readonly Uint8Array[], json: unknown) => Promise<Message>;
 
-/** A key store in another process. */
+/** Returns a key store that sends every operation to another process. */
 export function keyStoreCalling(call: Call): Omit<KeyStore, 'currentMasterKeyId'> {
   return {
     seal: async (secret, binding) => sealedOf(await call('seal', [secret], { binding })),
@@ -132,10 +132,13 @@ export function keyStoreCalling(call: Call): Omit<KeyStore, 'currentMasterKeyId'
   };
 }
 
-type Answer = (keyStore: KeyStore, message: Message) => Promise<Message>;
+type ServeCall = (keyStore: KeyStore, message: Message) => Promise<Message>;
 
-/** The signer's side. The caller may be compromised, so the form of everything it sends is checked. */
-export const answers: Readonly<Record<OperationName, Answer>> = {
+/**
+ * The signer's side: for each operation, a function that decodes a call, makes it, and encodes the result. The caller
+ * may be compromised, so the form of what it sends is checked, except where later verification checks it.
+ */
+export const callHandlers: Readonly<Record<OperationName, ServeCall>> = {
   seal: async (keyStore, { parts, json }) =>
     sealedMessage(await keyStore.seal(part(parts, 0), bindingOf(json))),
   async open(keyStore, message) {
@@ -244,7 +247,7 @@ export const answers: Readonly<Record<OperationName, Answer>> = {
   },
 };
 
-/** Thrown for a message that the operation does not define. */
+/** Thrown for a message that does not have the form of its operation. */
 export class MessageError extends Error {
   constructor(message: string) {
     super(message);
@@ -333,7 +336,7 @@ function readPin(value: unknown): PolicyPin | null {
   return { id: readText(id), seal: readText(seal) };
 }
 
-/** NOTE: the records and the evidence are read where they are verified. Malformed ones fail there. */
+/** NOTE: the records and the evidence are checked when they are verified. Malformed ones fail there. */
 function useOf(json: unknown): AuthorizedUse | undefined {
   const { use } = json as { use?: AuthorizedUse };
   return use === undefined ? undefined : { ...use, authority: readAuthority(use.authority) };

@@ -12,17 +12,17 @@ import type { Clock, Entropy } from '../ports/runtime.ts';
 import { keyStoreOn } from './key-operations.ts';
 import { createMasterKeyEnvelopes, localMasterKey, type MasterKeyEnvelopes } from './master-keys.ts';
 
-/** The entropy of the phrases of new wallets, in order, `PHRASE_ENTROPY_BYTES` each. */
+/** A source of entropy for the phrases of new wallets. Each draw has `PHRASE_ENTROPY_BYTES` bytes. */
 export interface PhraseEntropy {
-  /** Draws the next entropy. The caller wipes it. */
+  /** Draws the entropy of the next wallet. The caller wipes it. */
   draw(): Uint8Array;
-  /** A copy of the entropy that comes `index` draws after the next. */
+  /** Returns a copy of an upcoming draw, without drawing it: 0 for the next draw, 1 for the one after it. */
   peek(index: number): Uint8Array;
   /** Wipes entropy that was peeked but not drawn. */
   wipe(): void;
 }
 
-/** Entropy from a deterministic stream. Peeking does not move the position of the stream. */
+/** Returns entropy from a deterministic stream. Peeking does not move the position of the stream. */
 export function seededPhrases(stream: SeededEntropy): PhraseEntropy {
   return {
     draw: () => stream.bytes(PHRASE_ENTROPY_BYTES),
@@ -31,7 +31,10 @@ export function seededPhrases(stream: SeededEntropy): PhraseEntropy {
   };
 }
 
-/** Entropy from a source that returns each byte once, such as the operating system. */
+/**
+ * Returns entropy from a source that cannot be read ahead, such as the operating system. Peeked entropy is kept until
+ * it is drawn.
+ */
 export function randomPhrases(entropy: Entropy): PhraseEntropy {
   const upcoming: Uint8Array[] = [];
   return {
@@ -46,34 +49,37 @@ export function randomPhrases(entropy: Entropy): PhraseEntropy {
   };
 }
 
-// 2,048 rounds of PBKDF2 and five steps of BIP-32 take most of the time of creating a wallet. Their only input is the
+// Creating a wallet spends most of its time on 2,048 rounds of PBKDF2 and five steps of BIP-32. Their only input is the
 // entropy of the wallet's phrase, so they are computed in advance, while the process is idle.
 //
-// INVARIANT: prepared keys do not change the entropy that a wallet gets. The sandbox predicts the entropy of the next
-// wallets, prepares keys for it, and draws the entropy only when a wallet is created. A prepared key is used if its
-// entropy is the one that was drawn. Otherwise the key is wiped.
+// INVARIANT: prepared keys do not change the entropy that a wallet gets. The sandbox peeks at the entropy of the next
+// wallets, prepares keys from it, and draws the entropy only when a wallet is created. If the drawn entropy is that of
+// a prepared key, the prepared key is used. If not, it is wiped.
 
-/** The keys of new wallets with a phrase. */
+/** Derives the keys of new wallets from phrases. */
 export interface PhraseKeys {
-  /** Draws the entropy before it awaits anything. */
+  /** Returns the key of the next wallet. It draws the entropy before it awaits anything. */
   draw(chainType: ChainType): Promise<WalletKeyMaterial>;
-  /** Wipes the prepared keys, and prepares no more. */
+  /** Wipes the prepared keys and stops preparing more. */
   close(): void;
 }
 
 interface PreparedKeysOptions {
   /** The maximum number of prepared keys; 0 prepares none. */
   readonly count: number;
-  /** How long the process must be idle after the start, and after each key that was drawn. */
+  /** How long no key must have been drawn before one is prepared. Default: `QUIET_MS`. */
   readonly quietMs?: number;
 }
 
 const QUIET_MS = 500;
-/** Deriving uses at most a quarter of a core. The pauses show whether the process is busy. */
+/**
+ * After a derivation, pause for three times as long as it took, so that deriving uses at most a quarter of a core. The
+ * pause also shows whether the process is busy.
+ */
 const PAUSE_PER_DERIVATION = 3;
-/** The share of a pause in which the event loop was busy. */
+/** The process counts as busy if its event loop was active for more than this share of a pause. */
 const BUSY = 0.2;
-/** Longer than the other pauses, because a short pause on a shared machine may look busy. */
+/** The pause if the process is busy. It is long, because after a short pause a shared machine may look busy. */
 const BUSY_PAUSE_MS = 100;
 
 interface PreparedKey {
@@ -87,13 +93,17 @@ interface Derived {
   readonly material: WalletKeyMaterial;
 }
 
-/** Keys of phrases, some of them derived while the process is idle. The derivation does not keep the process alive. */
+/**
+ * Returns keys from phrases, and prepares up to `count` of them while the process is idle. Preparing does not keep the
+ * process alive.
+ */
 export function preparedKeys(
   phrases: PhraseEntropy,
   { count, quietMs = QUIET_MS }: PreparedKeysOptions,
 ): PhraseKeys {
   const prepared: PreparedKey[] = [];
-  // CHOICE: for the chain type that was drawn last, the whole key is prepared. For other chain types, only the seed is.
+  // CHOICE: the whole key is prepared only for the chain type that was drawn last. For other chain types, a prepared
+  // key saves deriving the seed.
   let usual: ChainType = 'ethereum';
   let lastDrawnMs = performance.now();
   let timer: NodeJS.Timeout | undefined;
@@ -121,13 +131,13 @@ export function preparedKeys(
     const derived = derive(entropy, usual);
     prepared.push({ entropy, derived });
     isDeriving = true;
-    // The error is thrown again when the key is drawn.
+    // Ignored here, because `draw` awaits the promise again and throws its error.
     await derived.catch(() => undefined);
     isDeriving = false;
     wakeAfter(PAUSE_PER_DERIVATION * (performance.now() - startedMs));
   }
 
-  /** The position of the stream may have changed, for example by a reset. */
+  /** Wipes the prepared keys if the stream was moved, for example by a reset. */
   function dropStale(): void {
     const [first] = prepared;
     if (first !== undefined && !isSame(first.entropy, phrases.peek(0))) prepared.splice(0).forEach(wipe);
@@ -196,23 +206,23 @@ function isSame(one: Uint8Array, other: Uint8Array): boolean {
   return Buffer.compare(one, other) === 0;
 }
 
-/** A key store whose master key can be replaced, together with everything that it has sealed. */
+/** A key store whose master key can be replaced, for example when a snapshot is restored. */
 export interface SandboxKeyStore extends KeyStore {
   use(masterKeyHex: string): void;
-  /** Wipes the prepared keys. */
+  /** Wipes the prepared keys and stops preparing more. */
   close(): void;
 }
 
 interface SandboxKeyStoreOptions {
-  /** Default: the entropy of the system. */
+  /** The randomness for new keys. Default: the operating system's. */
   readonly keyEntropy?: Entropy;
   readonly clock?: Clock;
   readonly phraseKeys?: PhraseKeys;
 }
 
 /**
- * The key store of a sandbox, with one master key. Nonces of seals come from the operating system, even in a seeded
- * sandbox.
+ * Returns the key store of a sandbox, with one master key. Nonces of seals come from the operating system, even in a
+ * seeded sandbox.
  */
 export function sandboxKeyStore(
   masterKeyHex: string,

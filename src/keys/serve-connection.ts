@@ -11,46 +11,52 @@ import {
   type Message,
   type ReceivedFrame,
 } from './frames.ts';
-import { answers, MessageError, operationNames } from './protocol.ts';
+import { callHandlers, MessageError, operationNames } from './protocol.ts';
 import { toSentError } from './signer-errors.ts';
 
-/** CHOICE: larger than the number of requests that a server signs at once. */
+/**
+ * CHOICE: the maximum number of calls of one connection at once. It exceeds the number of requests that a server signs
+ * at once.
+ */
 export const MAX_IN_FLIGHT = 4_096;
 
 /**
- * CHOICE: the maximum number of bytes that all connections of a signer may hold together. It is enough for eight
+ * CHOICE: the maximum number of bytes that all connections of a signer may occupy together. It is enough for eight
  * servers.
  */
 const MAX_HELD_BYTES = 256 * 1024 * 1024;
 
 /**
- * CHOICE: the time limit for a frame to arrive, and for an answer to be read. A server gives up its calls after the
- * same time.
+ * CHOICE: the time limit in which a frame must arrive, and in which the peer must read a result. A server abandons its
+ * calls after the same time.
  */
 const MAX_SECONDS = 10;
 
-/** CHOICE: how long one connection may start calls before the other connections get their turn. */
+/** CHOICE: how long one connection may start calls before other connections get their turn. */
 const TURN_MS = 5;
 
 export interface ServedKeyStore {
   readonly keyStore: KeyStore;
   readonly masterKeyIds: readonly string[];
-  /** For unexpected errors. The fields contain no secrets. */
+  /** Logs an unexpected error. The fields contain no secrets. */
   readonly report: (fields: object, message: string) => void;
 }
 
 export interface ServedConnection {
-  /** Asks the server to use another connection. This connection ends after its last call. */
+  /** Tells the server to open another connection. The server closes this one after the last result. */
   leave(): void;
 }
 
 export interface SharedMemory {
-  /** Reports the bytes that a connection holds. */
+  /** Sets the number of bytes that a connection occupies. */
   hold(stream: Duplex, bytes: number): void;
   release(stream: Duplex): void;
 }
 
-/** Closes the largest connection when all connections together exceed the limit. */
+/**
+ * Returns an account of the memory of all connections. When the total exceeds the limit, it closes the connection that
+ * occupies the most.
+ */
 export function sharedMemory(mostBytes = MAX_HELD_BYTES): SharedMemory {
   const held = new Map<Duplex, number>();
   let total = 0;
@@ -74,7 +80,7 @@ export function sharedMemory(mostBytes = MAX_HELD_BYTES): SharedMemory {
   };
 }
 
-/** Sends the reason why the signer cannot serve, then calls `then`. */
+/** Sends the reasons why the signer cannot serve, then calls `then`. */
 export function sendRefusal(stream: Duplex, faults: readonly string[], then: () => void): void {
   stream.on('error', then);
   stream.end(
@@ -84,8 +90,8 @@ export function sendRefusal(stream: Duplex, faults: readonly string[], then: () 
 }
 
 /**
- * Answers the calls of one connection until it ends. Unreadable input closes the connection, and so does a peer that
- * does not read its answers.
+ * Serves the calls of one connection until it ends. Unreadable input closes the connection, and so does a peer that
+ * does not read its results.
  *
  * INVARIANT: no input makes this function throw or reject. The caller may be compromised, and its input must not end
  * the signer.
@@ -109,7 +115,7 @@ export function serveConnection(
     try {
       report(fields, message);
     } catch {
-      // The log may be full or closed. Signing continues.
+      // The log may be full or closed. Signing continues without it.
     }
   }
 
@@ -120,16 +126,17 @@ export function serveConnection(
   async function answer({ id, operation, parts, json }: Frame): Promise<void> {
     const name = operationNames[operation];
     if (name === undefined) throw new MessageError('expected the number of an operation');
-    const result: Message = await answers[name](keyStore, { parts, json });
+    const result: Message = await callHandlers[name](keyStore, { parts, json });
     send({ ...result, kind: frameKinds.result, id, operation: 0 });
-    // Byte strings that are returned unchanged are views of the frame, which now has a copy of them.
+    // If the key store returned the bytes unchanged, they are a view of the received frame. The sent frame has a copy,
+    // so wipe them.
     if (name === 'open') result.parts[0]?.fill(0);
   }
 
   function fail({ id, operation }: Frame, error: unknown): void {
     let sent: object | undefined = toSentError(error);
     if (sent === undefined) {
-      // NOTE: the message may quote a secret, so only the kind of the error is reported.
+      // NOTE: the message may quote a secret, so only the type of the error is logged.
       const kind = error instanceof Error ? error.name : typeof error;
       tell({ operation: operationNames[operation] ?? operation, error: kind }, 'a call failed');
       sent = { code: error instanceof MessageError ? 'protocol' : 'internal' };
@@ -150,14 +157,14 @@ export function serveConnection(
     }
   }
 
-  /** Starts the calls that have arrived, and lets other connections run in between. */
+  /** Starts the calls that have arrived. Yields to other connections every `TURN_MS`. */
   async function begin(): Promise<void> {
     let sinceMs = performance.now();
     for (let frame = waiting.at(0); frame !== undefined; frame = waiting.at(0)) {
-      // The connection has ended, so nobody will read the answers.
+      // The connection has ended, so nobody will read the results.
       if (stream.destroyed) break;
       void handle(frame);
-      // Resolves when the call waits for something outside this process or has ended.
+      // Resolves when the call has ended or waits for something outside this process.
       await new Promise<void>((resolve) => process.nextTick(resolve));
       waiting.shift();
       if (performance.now() - sinceMs < TURN_MS || waiting.length === 0) continue;
@@ -187,7 +194,8 @@ export function serveConnection(
     if (error instanceof FrameError) tell({ error: error.message }, 'a connection was ended');
     stream.destroy();
   });
-  // A caller that has stopped sending has also stopped reading, so drop the rest of its frames.
+  // The server does not half-close connections: if it has stopped sending, it has also stopped reading. Drop the frames
+  // that are left.
   stream.once('end', () => stream.destroy());
   stream.once('close', () => memory.release(stream));
   const { currentMasterKeyId, loginApps = [], contracts } = keyStore;
@@ -197,8 +205,10 @@ export function serveConnection(
 }
 
 /**
- * Counts only seconds in which this process ran. Otherwise a suspended signer would close all its connections when it
- * resumes.
+ * Ends a connection when a frame does not arrive in time, or the peer does not read.
+ *
+ * Counts seconds in which this process ran, not elapsed time. A suspended signer would otherwise close all its
+ * connections when it resumes.
  */
 function endWhenStuck(
   stream: Duplex,

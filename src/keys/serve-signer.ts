@@ -25,9 +25,9 @@ interface SignerParts extends ServedKeyStore {
 }
 
 /**
- * The key store of a signer.
+ * Returns the key store of a signer, and what its connections need.
  *
- * @throws when its signing libraries disagree.
+ * @throws when the native and the JavaScript signing library disagree.
  */
 export function servedKeyStore(
   { logins, building, signaturesPerRequest, ...masterKeys }: SignerConfig,
@@ -46,7 +46,7 @@ export function servedKeyStore(
   };
 }
 
-/** Serves the server that started this process, and ends with it. */
+/** Serves the server that started this process. Exits when the channel closes. */
 export function serveChannel(channel: Duplex, served: SignerParts): void {
   channel.on('close', () => {
     served.close();
@@ -55,7 +55,10 @@ export function serveChannel(channel: Duplex, served: SignerParts): void {
   serveConnection(channel, served);
 }
 
-/** CHOICE: lines beyond this number are dropped and counted, because a caller can cause an unlimited number of them. */
+/**
+ * CHOICE: lines beyond this number per second are dropped and counted, because a caller can cause an unlimited number
+ * of them.
+ */
 const MAX_LINES = 10;
 const WINDOW_MS = 1_000;
 
@@ -80,42 +83,45 @@ function report(fields: object, msg: string): void {
 
 export interface SocketPlace {
   readonly path: string;
-  /** Whether the group of the folder may connect, for servers that run as another user. */
+  /** Whether the group of the folder may connect. Servers that run as another user need it. */
   readonly isForGroup: boolean;
 }
 
 /** CHOICE: larger than the number of processes of all servers on a host. */
 const MAX_CONNECTIONS = 64;
 
-/** The time for calls in progress when the signer is stopped. */
+/** How long calls in progress may take after the signer was told to stop. */
 const LEAVE_MS = 5_000;
 
 /**
- * CHOICE: one signature, and two more for answers that were lost in a crash. The limit applies only to a signer on a
- * socket. A signer that a server starts runs as the same user, so the server could read its memory anyway. It also
- * counts only the requests of one process. Any limit would eventually refuse identical requests that have no expiry.
+ * CHOICE: one signature, and two more in case results are lost in a crash. The limit applies only to a signer on a
+ * socket. A signer that a server starts runs as the same user, so the server could read its memory anyway, and it
+ * counts only the requests of one process. With any limit, identical requests without an expiry would be refused sooner
+ * or later.
  */
 const SIGNATURES_PER_REQUEST = 3;
 
 interface ListeningSigner {
-  /** Resolves once the calls in progress are answered. */
+  /** Stops accepting connections. Resolves once the calls in progress have ended, or after `LEAVE_MS`. */
   close(): Promise<void>;
 }
 
-/** Runs a signer on a socket until a signal ends it. Prints the reason if it cannot start. */
+/**
+ * Runs a signer on a socket until a signal ends it, then exits. If it cannot start, prints the reason and exits with 1.
+ */
 export async function runOnSocket({
   stateFolder,
   ...place
 }: SocketPlace & { readonly stateFolder: string | undefined }): Promise<void> {
   try {
-    // New files are readable by this user only. Set once, because the mask applies to the whole process.
+    // Only this user can read files that the process creates. Set once, because the mask applies to the whole process.
     process.umask(0o077);
     const config = readSignerConfig();
     const journal = await openBudgetJournal(stateFolder ?? dirname(place.path));
     const served = servedKeyStore({ signaturesPerRequest: SIGNATURES_PER_REQUEST, ...config }, journal);
     const signer = await serveSocket(place, served);
     void writeLine(1, JSON.stringify({ msg: 'ready', socket: place.path }));
-    // Log rotation sends SIGHUP to reload. There is nothing to reload, and the signal must not end the process.
+    // Log rotation sends SIGHUP to make programs reopen their files. This one has nothing to reopen, and must not end.
     process.on('SIGHUP', () => undefined);
     const signals = ['SIGINT', 'SIGTERM'] as const;
     await new Promise<void>((resolve) => {
@@ -139,9 +145,9 @@ function writeLine(descriptor: 1 | 2, line: string): Promise<void> {
 }
 
 /**
- * Answers calls on a socket until `close`.
+ * Serves calls on a socket until `close`.
  *
- * @throws StartError when another signer listens there.
+ * @throws StartError when the socket cannot be created.
  */
 async function serveSocket(
   { path, isForGroup }: SocketPlace,
@@ -193,9 +199,9 @@ async function listenOn(server: Server, path: string, isForGroup: boolean): Prom
 }
 
 /**
- * Removes the socket of a signer that has ended.
+ * Checks the folder of the socket and removes a socket that a signer which has ended left behind.
  *
- * @throws StartError when other users can write its folder, or another signer listens there.
+ * @throws StartError when the folder has another owner or a wider mode than expected, or another signer listens there.
  */
 export async function claimSocket({ path, isForGroup }: SocketPlace): Promise<void> {
   requirePrivate(dirname(path), isForGroup ? 0o750 : 0o700);
@@ -207,7 +213,8 @@ export async function claimSocket({ path, isForGroup }: SocketPlace): Promise<vo
 const inMemory: ReadonlySet<number> = new Set([0x01021994, 0x858458f6]);
 
 /**
- * Requires a folder that only this user can write. Returns whether a restart of the machine empties it.
+ * Requires a folder that only this user can write. Returns whether the folder is in memory, so that a restart of the
+ * machine empties it.
  *
  * @throws StartError
  */

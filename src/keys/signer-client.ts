@@ -6,58 +6,64 @@ import { keyStoreCalling, operationNames } from './protocol.ts';
 import { connectTo, type Hello, type SignerConnection } from './signer-connection.ts';
 import { SignerUnavailableError } from './signer-errors.ts';
 
-/** Connects to a signer, after starting it if necessary. */
+/** A connection to a signer that is being opened. If necessary, it starts the signer first. */
 export interface SignerLink {
-  /** Rejects with the reason, for example when the signer refuses its settings. */
+  /** Resolves with the stream. Rejects with the reason, for example when the socket cannot be reached. */
   readonly stream: Promise<Duplex>;
-  /** Ends a signer that this process has started. Resolves when it has ended. */
+  /** Ends the connection, and the signer if this process has started it. Resolves when that is done. */
   end(): Promise<void>;
 }
 
-/** Checks the keys of a signer that has restarted with other keys. Rejects if they must not be used. */
+/** Checks the keys of a signer that has restarted with different keys. Rejects if they must not be used. */
 type CheckKeys = (keyStore: KeyStore) => Promise<void>;
 
-/** The key store of a signer in another process. */
+/** A signer's key store, and how to check and close its connection. */
 export interface SignerKeyStore {
   readonly keyStore: KeyStore;
   /**
-   * Sets the check for a signer that restarts with other keys. Without a check that resolves, such a signer is never
-   * used.
+   * Sets the check for a signer that restarts with different keys. Such a signer is used only if the check resolves.
    */
   checkKeysBy(check: CheckKeys): void;
-  /** Has the signer seal and open a value. Rejects with the reason if that fails, or takes longer than two seconds. */
+  /**
+   * Has the signer seal and open a value. Rejects with the reason if that fails or takes longer than two seconds. A
+   * result is reused for a second.
+   */
   check(): Promise<void>;
-  /** Closes the connection, and ends the signer if it was started for it. */
+  /** Closes the connection, and ends the signer if this process has started it. */
   close(): Promise<void>;
 }
 
-/** CHOICE: a signer that ends is restarted at once. If it keeps ending, it is restarted every five seconds. */
+/**
+ * CHOICE: after the connection to a signer is lost, it is opened again at once. If it keeps breaking, the pause grows
+ * to five seconds.
+ */
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 5_000;
-/** A signer that runs longer than this does not count as one that keeps ending. */
+/** After a connection that lasted longer than this, the pause is short again. */
 const LONG_LIFE_MS = 30_000;
-/** CHOICE: how long calls wait for the next signer after a signer has announced its end. */
+/** CHOICE: how long calls wait for the next signer after a signer has announced that it is stopping. */
 const RESTART_MS = 5_000;
 /** CHOICE: the time limit of a check, and how long its result is reused. */
 const [CHECK_MS, CHECKED_MS] = [2_000, 1_000];
 
 interface SignerKeyStoreOptions {
   readonly log: Log;
-  /** The contracts that the server calls in transactions that it builds. */
+  /** The smart contracts that the server calls in transactions that it builds. */
   readonly contracts?: readonly string[];
 }
 
-/** The current connection. */
+/** The connection that calls use at the moment. */
 interface Current {
   readonly connection: SignerConnection;
   readonly link: SignerLink;
 }
 
 /**
- * Opens the link to a signer, and opens it again whenever it breaks. While it is broken, calls fail at once with an
- * error that `isUnavailable` recognizes. If the signer has announced its end, they wait for the next signer.
+ * Connects to a signer, and reconnects whenever the connection ends. Until then, calls fail at once with an error that
+ * `isUnavailable` recognizes. If the signer has announced that it is stopping, calls wait for the next signer for up to
+ * `RESTART_MS`.
  *
- * @throws when the first link cannot be opened.
+ * @throws when the first connection fails.
  */
 export async function openSignerKeyStore(
   open: () => SignerLink,
@@ -67,13 +73,13 @@ export async function openSignerKeyStore(
   let current: Current | undefined = await connect(open());
   let { hello } = current.connection;
   let isClosed = false;
-  /** Settles when an announced restart is over. */
+  /** Settles when an announced restart is over. Undefined if none was announced. */
   let restarted: PromiseWithResolvers<void> | undefined;
   const stopping = new AbortController();
   const leftovers = new Set<Promise<void>>();
   warnOfOthers(hello);
 
-  /** The signer refuses calls to contracts that it does not know, just like forged calls. */
+  /** Warns about contracts that the signer does not know. It refuses calls to them, as it refuses forged calls. */
   function warnOfOthers({ contracts: known = contracts }: Hello): void {
     const missing = contracts.filter((each) => !known.includes(each));
     if (missing.length === 0) return;
@@ -96,7 +102,11 @@ export async function openSignerKeyStore(
     return undefined;
   }
 
-  /** INVARIANT: nothing is sealed under keys that were not checked against the stored data. */
+  /**
+   * Returns whether the keys of a restarted signer open the stored data.
+   *
+   * INVARIANT: nothing is sealed under keys that were not checked against the stored data.
+   */
   async function isAccepted({ call, hello: offered }: SignerConnection): Promise<boolean> {
     try {
       if (checkKeys === undefined) throw new Error('expected the same keys while the server starts');
@@ -137,9 +147,10 @@ export async function openSignerKeyStore(
   }
 
   /**
-   * A signer that has announced its end still answers the calls it has.
+   * Leaves a connection that takes no new calls. A signer that has announced its end still finishes the calls that it
+   * has received.
    *
-   * @returns the pause until the next signer.
+   * @returns how long to wait before the next connection, in ms.
    */
   async function leave({ connection, link }: Current, pauseMs: number): Promise<number> {
     if (connection.hasEnded() || isClosed) {
@@ -204,7 +215,7 @@ function callsOf(call: SignerConnection['call']): CallByName {
   return (name, parts, json) => call(numberOf.get(name)!, parts, json);
 }
 
-/** Getters, because the properties of a signer can change when it restarts. */
+/** Uses getters, because the properties of a signer can change when it restarts. */
 function keyStoreOf(hello: () => Hello, call: CallByName): KeyStore {
   return {
     get currentMasterKeyId() {
@@ -220,7 +231,7 @@ function keyStoreOf(hello: () => Hello, call: CallByName): KeyStore {
   };
 }
 
-/** Whether both signers have the same properties, as far as a server checks them at its start. */
+/** Returns whether both signers have the same keys and the same apps with a login. Their contracts may differ. */
 function isSame(one: Hello, other: Hello): boolean {
   const text = ({ currentMasterKeyId, masterKeyIds, loginApps = [] }: Hello): string =>
     JSON.stringify([currentMasterKeyId, masterKeyIds.toSorted(), loginApps.toSorted()]);
@@ -229,7 +240,7 @@ function isSame(one: Hello, other: Hello): boolean {
 
 const checkBinding = { purpose: 'doctor', rowId: 'check', appId: '' };
 
-/** A key management service may refuse one of the two operations. */
+/** Seals and opens a value, because a key management service may refuse only one of the two operations. */
 async function sealAndOpen(keyStore: KeyStore): Promise<void> {
   const sealed = await keyStore.seal(Buffer.from('check'), checkBinding);
   await keyStore.open(sealed, checkBinding);

@@ -21,39 +21,39 @@ import {
   SignerUnavailableError,
 } from './signer-errors.ts';
 
-/** The first message of a signer. */
+/** The properties that a signer sends when a server connects. */
 export interface Hello {
   readonly currentMasterKeyId: string;
   readonly masterKeyIds: readonly string[];
-  /** The apps whose logins it verifies. */
+  /** The apps whose login tokens it verifies. */
   readonly loginApps?: readonly string[];
-  /** The contracts whose calls it signs; undefined from a signer of an earlier version. */
+  /** The smart contracts that it signs calls to; undefined from a signer of an earlier version. */
   readonly contracts?: readonly string[];
 }
 
-/** A connection to a signer that has said hello. */
+/** A connection over which the signer has sent its `hello`. */
 export interface SignerConnection {
   readonly hello: Hello;
   call(operation: number, parts: readonly Uint8Array[], json: unknown): Promise<Message>;
   /**
-   * Resolves when the connection takes no new calls, because the signer is about to end or the connection has ended.
+   * Resolves when the connection takes no new calls, because the signer is about to stop or the connection has ended.
    */
   readonly leaving: Promise<void>;
-  /** Resolves when the connection has ended, for any reason. All calls have then been answered or rejected. */
+  /** Resolves when the connection has ended, for any reason. Every call has then resolved or rejected. */
   readonly ended: Promise<void>;
   hasEnded(): boolean;
   close(): void;
-  /** Closes the connection once its last call is answered. */
+  /** Closes the connection once the last call has its result. */
   finish(): void;
 }
 
 /**
- * CHOICE: the maximum number of bytes of calls that may wait for answers. A signer allows its connections eight times
+ * CHOICE: the maximum number of bytes in the calls that wait for results. A signer allows its connections eight times
  * as many in total.
  */
 const MAX_WAITING_BYTES = 32 * 1024 * 1024;
 
-/** Longer than the time limit of a key management service. */
+/** The time limit of a call, ms. It is longer than the time limit of a call to the key management service. */
 const CALL_MS = 10_000;
 const HELLO_MS = 15_000;
 
@@ -65,15 +65,15 @@ interface Waiting {
 }
 
 /**
- * Waits for the hello of the signer at the other end of the stream.
+ * Resolves with the connection once the signer has sent its `hello`.
  *
- * @throws SignerUnavailableError without a hello; SignerRefusedError when the signer says why it cannot serve.
+ * @throws SignerUnavailableError without a hello; SignerRefusedError when the signer sends why it cannot serve.
  */
 export function connectTo(stream: Duplex, callMs = CALL_MS, helloMs = HELLO_MS): Promise<SignerConnection> {
   const reader = createFrameReader();
   const writer = createFrameWriter(stream);
-  // HOT: an array instead of a map. When V8 grows a map, the new table is referenced by the old one. Once an old table
-  // is in the old generation, only a full garbage collection frees the later tables and the requests in them.
+  // HOT: an object instead of a map. When V8 grows a map, the old table references the new one. Once an old table is in
+  // the old generation, only a full garbage collection frees the later tables and the requests in them.
   let waiting: Record<number, Waiting> = {};
   let waitingCount = 0;
   let waitingBytes = 0;
@@ -122,7 +122,7 @@ export function connectTo(stream: Duplex, callMs = CALL_MS, helloMs = HELLO_MS):
     if (waitingCount === 0) close();
   }
 
-  // The signer limits each call to less time than this. If there is still no answer, the signer hangs.
+  // The signer takes less time than this for any call. If there is still no result, the signer hangs.
   function endIfLate(): void {
     const nowMs = performance.now();
     if (Object.values(waiting).some(({ untilMs }) => untilMs < nowMs)) close();
@@ -187,10 +187,10 @@ function refusalOf(json: unknown): SignerRefusedError {
   return new SignerRefusedError(Array.isArray(faults) ? faults.map(String) : []);
 }
 
-/** The socket of a signer, and the user who may listen on it. */
+/** The path of a signer's socket, and the user who may listen there. */
 interface SocketOwner {
   readonly path: string;
-  /** The user that must own the socket and its folder. */
+  /** The user id that must own the socket and its folder. */
   readonly uid: number;
 }
 
@@ -217,8 +217,8 @@ const OTHERS = 0o007;
 const GROUP_WRITES = 0o020;
 
 /**
- * A user who can replace the socket can impersonate the signer. The server would then use the impostor to seal secrets
- * and generate keys.
+ * Requires that only the expected user can replace the socket. Anyone else who replaces it can impersonate the signer,
+ * and the server would have the impostor seal secrets and generate keys.
  *
  * @throws StartError
  */

@@ -6,9 +6,7 @@ import { HpkeError } from '../engine/crypto/hpke.ts';
 import * as signing from '../engine/signing/signing-errors.ts';
 import { KeyStoreError, MasterKeyUnavailableError } from './master-keys.ts';
 
-/**
- * Thrown when the signer cannot be reached, is busy, or has failed. It may or may not have signed; nothing was stored.
- */
+/** Thrown when the signer cannot be reached, is busy, or has failed. It may have signed, but nothing was stored. */
 export class SignerUnavailableError extends Error {
   /** Recognized by `isUnavailable` of `errors.ts`. */
   readonly isUnavailable = true;
@@ -20,7 +18,7 @@ export class SignerUnavailableError extends Error {
   }
 }
 
-/** Thrown for a call that exceeds the length of a message. It was not sent. */
+/** Thrown for a call that exceeds the maximum length of a message. The call was not sent. */
 export class CallTooLargeError extends Error {
   /** Recognized by `isTooLarge` of `errors.ts`. */
   readonly isTooLarge = true;
@@ -31,7 +29,7 @@ export class CallTooLargeError extends Error {
   }
 }
 
-/** Thrown when the signer cannot start with its settings. */
+/** Thrown when the signer refuses to start with its settings. `faults` says why. */
 export class SignerRefusedError extends Error {
   readonly faults: readonly string[];
 
@@ -43,18 +41,19 @@ export class SignerRefusedError extends Error {
 }
 
 /**
- * An error on its way to the server. Messages of the errors below never contain secrets; other messages are not sent.
+ * An error as the signer sends it. Only errors in `known` are sent with their message, because their messages never
+ * contain secrets.
  */
 interface SentError {
   readonly code: string;
   readonly message: string;
-  /** The field of a SigningInputError. */
+  /** The field that a SigningInputError names. */
   readonly field?: string;
 }
 
 type MakeError = (message: string, field: string) => Error;
 
-/** The errors of a key store that callers handle separately. */
+/** The errors of a key store that callers handle in different ways: code, class, and how to create one. */
 const known: readonly [string, new (...args: never[]) => Error, MakeError][] = [
   ['kms', MasterKeyUnavailableError, (message) => new MasterKeyUnavailableError(message)],
   ['vault', KeyStoreError, (message) => new KeyStoreError(message)],
@@ -76,10 +75,10 @@ const known: readonly [string, new (...args: never[]) => Error, MakeError][] = [
   [
     'method',
     signing.UnsupportedMethodError,
-    // Callers need only its field and its message.
+    // Callers read only the field and the message of this error.
     (message, field) => Object.assign(new signing.UnsupportedMethodError('', '', []), { message, field }),
   ],
-  // Callers treat all other errors alike.
+  // Must be last: it is the base class of the errors above. Callers handle the others alike.
   ['input', signing.SigningInputError, (message, field) => new signing.InvalidFieldError(field, message)],
 ];
 
@@ -90,7 +89,9 @@ function cut(text: string): string {
   return text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT).toWellFormed()}…` : text;
 }
 
-/** Undefined for an unexpected error, whose message may contain a secret. */
+/**
+ * Returns the error in the form that is sent; undefined for an unexpected error, whose message may contain a secret.
+ */
 export function toSentError(error: unknown): SentError | undefined {
   const [code] = known.find(([, type]) => error instanceof type) ?? [];
   if (code === undefined) return undefined;
@@ -100,15 +101,18 @@ export function toSentError(error: unknown): SentError | undefined {
     : { code, message };
 }
 
-/** Thrown when the signer itself has failed. */
+/** The codes of an error in the signer itself. */
 const faults: ReadonlySet<unknown> = new Set(['internal', 'protocol']);
 
-/** A newer signer may send an error that this version does not know. It is not an error of the server. */
+/**
+ * Returns whether the code is a refusal. A newer signer may refuse with a code that this version does not know. The
+ * client of the server then gets 503, not 500.
+ */
 function isRefusal(code: unknown): boolean {
   return typeof code === 'string' && !faults.has(code);
 }
 
-/** The reverse of `toSentError`. */
+/** Turns a sent error back into the error that the key store threw. */
 export function fromSentError(sent: unknown): Error {
   const { code, message, field } = (sent ?? {}) as Partial<SentError>;
   const [, , make] = known.find(([each]) => each === code) ?? [];

@@ -5,8 +5,8 @@ import { sendRefusal } from './serve-connection.ts';
 import { runOnSocket, serveChannel, servedKeyStore } from './serve-signer.ts';
 import { CHANNEL } from './spawn-signer.ts';
 
-// The entry point of the signer, the only process with the master keys. `custos serve` starts it and talks to it over a
-// channel. `custos signer` turns into it, and it listens on a socket.
+// The entry point of the signer, the only process with the master keys. `custos serve` starts it as a child and talks
+// to it over a channel. `custos signer` replaces itself with it, and then it listens on a socket.
 
 const { values: place } = parseArgs({
   options: { socket: { type: 'string' }, group: { type: 'boolean' }, state: { type: 'string' } },
@@ -22,8 +22,8 @@ else {
 }
 
 function serveServer(): void {
-  // A terminal or a service manager signals all processes of the group. The server ends this process after its own last
-  // request.
+  // A terminal or a service manager signals all processes of the group. Ignore the signals, because the server still
+  // needs this process for its last requests. It ends this process afterwards.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined);
   const channel = new Socket({ fd: CHANNEL });
   try {

@@ -4,31 +4,31 @@ import { fewArenas } from '../adapters/processes.ts';
 import { StartError } from '../config/start-error.ts';
 import type { SignerLink } from './signer-client.ts';
 
-/** The command line of a signer, for a server and for `custos signer`. */
+/** What starts a signer: as a child of the server, or for `custos signer`. */
 export interface SignerProgram {
-  /** The entry point. */
+  /** The path of the script to run. */
   readonly entry: string;
-  /** Readable paths: the code, and the files of the settings. */
+  /** The paths that it may read: the code, and the files that its settings name. */
   readonly readable: readonly string[];
-  /** Writable path: the folder of the state, if there is one. */
+  /** The paths that it may write: the folder of its state, if it has one. Default: none. */
   readonly writable?: readonly string[];
-  /** The whole environment. Called at each start. */
+  /** Returns the whole environment of the process. Called at each start. */
   environment(): Record<string, string>;
 }
 
 function protectedProgram({ entry, readable, writable = [], environment }: SignerProgram) {
   return {
     args: [
-      // No writes, no other files, no child processes, no threads, no debugger. Addons are allowed because the signing
+      // Forbid writes, other files, child processes, threads and a debugger. Addons are allowed, because the signing
       // library is native.
       '--permission',
       '--allow-addons',
       '--disable-warning=PERM0001',
       ...[...readable, ...writable].map((path) => `--allow-fs-read=${path}`),
       ...writable.map((path) => `--allow-fs-write=${path}`),
-      // V8 lets the young generation grow up to 128 MB on large machines. The signer needs little.
+      // V8 would let the young generation grow up to 128 MB on large machines. The signer needs little.
       '--max-semi-space-size=16',
-      // Otherwise a signal would start the debugger.
+      // Without this flag, a signal would start the debugger.
       '--disable-sigusr1',
       entry,
     ],
@@ -36,7 +36,11 @@ function protectedProgram({ entry, readable, writable = [], environment }: Signe
   };
 }
 
-/** Replaces this process with a signer, so that its memory and environment are gone. */
+/**
+ * Replaces this process with a signer, so that nothing of its memory and environment is left.
+ *
+ * @throws StartError when the process cannot be replaced.
+ */
 export function replaceProcess(program: SignerProgram, args: readonly string[]): never {
   const { args: flags, env } = protectedProgram(program);
   if (process.execve === undefined) throw new StartError(`expected Node 24, got ${process.version}`);
@@ -44,10 +48,10 @@ export function replaceProcess(program: SignerProgram, args: readonly string[]):
   throw new StartError('the signer cannot be started');
 }
 
-/** The descriptor of the channel in the child. */
+/** The file descriptor of the channel in the child. */
 export const CHANNEL = 3;
 
-/** The time limit for a signer to end after its channel has closed. */
+/** How long the signer may take to end after its channel has closed, before it is killed. */
 const END_MS = 2_000;
 
 /**

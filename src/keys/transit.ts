@@ -4,45 +4,46 @@ import { KeyStoreError, type MasterKey, MasterKeyUnavailableError } from './mast
 
 const TIMEOUT_MS = 5_000;
 
-/** The key management service and its wrapping key. */
+/** The address of a key management service, and its wrapping key. */
 interface TransitSettings {
-  /** Base URL, e.g. `https://vault.example.com:8200`. */
+  /** The base URL, for example `https://vault.example.com:8200`. */
   readonly url: string;
-  /** Name of the key in the transit engine. */
+  /** The name of the key in the transit engine. */
   readonly key: string;
-  /** Where the transit engine is mounted. Default: `transit`. */
+  /** The path at which the transit engine is mounted. Default: `transit`. */
   readonly mount?: string | undefined;
-  /** The namespace of the engine and of the token, for services that have them. */
+  /** The namespace of the engine and the token, for services with namespaces. */
   readonly namespace?: string | undefined;
   readonly token: string;
-  /** The file of the token, if it is in a file. It is read again when the service refuses the token. */
+  /** The file that contains the token, if there is one. It is read again when the service refuses the token. */
   readonly tokenFile?: string | undefined;
 }
 
-interface Answer {
+interface TransitResponse {
   readonly status: number;
   readonly text: string;
 }
 
-/** The HTTP API of a key management service. */
+/** A client of the HTTP API of a key management service. */
 interface TransitClient {
-  /** The id of the master key in the service. */
+  /** The id of the master key that is in the service. */
   readonly keyId: string;
   /**
-   * Sends a request with the token. If the service refuses the token and the file has a new one, sends it again.
+   * Sends a request with the token. If the service refuses the token and the file has a new one, sends the request
+   * again.
    *
-   * @param path below `/v1`, encoded.
-   * @throws MasterKeyUnavailableError without an answer.
+   * @param path below `/v1`, URL-encoded.
+   * @throws MasterKeyUnavailableError when no response arrives.
    */
-  send(path: string, body?: Readonly<Record<string, string>>): Promise<Answer>;
-  /** Like `send`, below the mount of the transit engine. */
-  sendToKey(verb: 'encrypt' | 'decrypt', body: Readonly<Record<string, string>>): Promise<Answer>;
-  /** Reads the token from the file. Keeps the current token if there is no file, or it cannot be read. */
+  send(path: string, body?: Readonly<Record<string, string>>): Promise<TransitResponse>;
+  /** Sends a request to the wrapping key. Works like `send` otherwise. */
+  sendToKey(verb: 'encrypt' | 'decrypt', body: Readonly<Record<string, string>>): Promise<TransitResponse>;
+  /** Reads the token from the file. Keeps the current token if there is no file, or if it is empty or unreadable. */
   readToken(): Promise<void>;
   readonly hasTokenFile: boolean;
 }
 
-/** The id of a master key in a key management service. */
+/** Returns the id of a master key that is in a key management service. */
 export function transitKeyId({ key }: Pick<TransitSettings, 'key'>): string {
   return `transit:${key}`;
 }
@@ -62,7 +63,7 @@ export function transitClient({
     const read = await readFile(tokenFile, 'utf8').catch(() => '');
     if (read.trim() !== '') token = read.trim();
   };
-  const sendOnce = (path: string, body: object | undefined): Promise<Answer> =>
+  const sendOnce = (path: string, body: object | undefined): Promise<TransitResponse> =>
     sendToTransit(`${url}/v1/${path}`, { token, namespace, body }).catch((error: unknown) => {
       throw new MasterKeyUnavailableError(
         `the key management service of \`${keyId}\` cannot be reached (${reasonOf(error)})`,
@@ -70,10 +71,10 @@ export function transitClient({
     });
   const send: TransitClient['send'] = async (path, body) => {
     const usedToken = token;
-    const answer = await sendOnce(path, body);
-    if (answer.status !== 401 && answer.status !== 403) return answer;
+    const response = await sendOnce(path, body);
+    if (response.status !== 401 && response.status !== 403) return response;
     await readToken();
-    return token === usedToken ? answer : sendOnce(path, body);
+    return token === usedToken ? response : sendOnce(path, body);
   };
   return {
     keyId,
@@ -84,7 +85,7 @@ export function transitClient({
   };
 }
 
-/** A mount path may have several segments. */
+/** Encodes the segments of a mount path. It may have several. */
 function pathOf(mount: string): string {
   return mount.split('/').map(encodeURIComponent).join('/');
 }
@@ -92,7 +93,7 @@ function pathOf(mount: string): string {
 async function sendToTransit(
   url: string,
   sent: { token: string; namespace: string | undefined; body: object | undefined },
-): Promise<Answer> {
+): Promise<TransitResponse> {
   const { token, namespace, body } = sent;
   const response = await fetch(url, {
     method: body === undefined ? 'GET' : 'POST',
@@ -108,27 +109,27 @@ async function sendToTransit(
   return { status: response.status, text: await response.text() };
 }
 
-/** Only the error code, because the message for an invalid header contains the token. */
+/** Returns the error code only, because the message for an invalid header contains the token. */
 function reasonOf(error: unknown): string {
   const { name, cause } = error as Error;
   const code = (cause as NodeJS.ErrnoException | undefined)?.code;
   return typeof code === 'string' ? code : name;
 }
 
-/** CHOICE: a token is renewed after half of its lease, which leaves time for several attempts. */
+/** CHOICE: a token is renewed when half of its lease has passed, which leaves time for several attempts. */
 const PART_OF_LEASE = 0.5;
 const SHORTEST_PAUSE_MS = 1_000;
-/** The pause after a failure. Shorter for short leases. */
+/** The maximum pause after a failure. For short leases, the pause is an eighth of the lease. */
 const RETRY_MS = 30_000;
 /** How often to check a token that never expires or that another program renews. The file may contain a new token. */
 const LOOK_MS = 600_000;
 const LONGEST_PAUSE_MS = 86_400_000;
 
-/** How a token is kept alive. */
+/** How a token is kept valid. */
 export interface TokenRenewal {
   /** Stops the renewal. */
   readonly signal: AbortSignal;
-  /** Called once per problem, until renewing works again. */
+  /** Called when a problem begins, and not again until it ends or another one begins. */
   report(fields: object, msg: string): void;
   readonly pause?: (ms: number, signal: AbortSignal) => Promise<unknown>;
 }
@@ -156,7 +157,7 @@ export async function keepTokenAlive(
       if (found.ttlMs === 0) say(undefined);
       else if (found.isRenewable) {
         const renewedMs = await renew(client);
-        // Near its maximum lifetime, the service grants shorter and shorter leases.
+        // The service grants shorter and shorter leases when a token comes near its maximum lifetime.
         const isAtItsEnd = renewedMs < leaseMs * 0.9;
         say(isAtItsEnd ? LAST_LEASE : undefined, { ends_in_s: Math.round(renewedMs / 1000) });
         leaseMs = Math.max(leaseMs, renewedMs);
@@ -185,7 +186,7 @@ async function lookUp(client: TransitClient): Promise<{ ttlMs: number; isRenewab
   return { ttlMs: secondsOf(data?.ttl, 'ttl') * 1000, isRenewable: data?.renewable === true };
 }
 
-/** Returns how long the token is still valid, ms. */
+/** Renews the token. Returns how long it is valid, in ms. */
 async function renew(client: TransitClient): Promise<number> {
   const { auth } = parsed<{ auth?: { lease_duration?: unknown } }>(
     await client.send('auth/token/renew-self', {}),
@@ -194,8 +195,8 @@ async function renew(client: TransitClient): Promise<number> {
   return secondsOf(auth?.lease_duration, 'lease_duration') * 1000;
 }
 
-// NOTE: the answer is never quoted, because it contains the token.
-function parsed<Body>({ status, text }: Answer, verb: string): Body {
+// NOTE: errors never quote the response, because it contains the token.
+function parsed<Body>({ status, text }: TransitResponse, verb: string): Body {
   if (status !== 200) throw new Error(`the key management service refused ${verb} (${status})`);
   try {
     return (JSON.parse(text) as Body | null) ?? ({} as Body);
@@ -210,9 +211,9 @@ function secondsOf(value: unknown, name: string): number {
 }
 
 /**
- * A master key inside a key management service, which wraps and unwraps the data keys.
+ * Returns a master key that is inside a key management service. The service wraps and unwraps the data keys.
  *
- * Uses `encrypt` and `decrypt` of the transit engine of HashiCorp Vault and OpenBao with `associated_data`, so the
+ * It uses `encrypt` and `decrypt` of the transit engine of HashiCorp Vault and OpenBao with `associated_data`, so the
  * binding is the same as with a local key.
  */
 export function transitMasterKey(client: TransitClient): MasterKey {
@@ -220,10 +221,10 @@ export function transitMasterKey(client: TransitClient): MasterKey {
   const service = `the key management service of \`${id}\``;
   const call = async (verb: 'encrypt' | 'decrypt', body: Record<string, string>): Promise<unknown> => {
     const { status, text } = await client.sendToKey(verb, body);
-    // The service's error text is omitted: it names internal policies and paths.
+    // Errors omit the service's error text, because it names internal policies and paths.
     if (status !== 200) {
       const message = `${service} refused to ${verb} (${status})`;
-      // 400: the ciphertext or its binding does not belong to this key.
+      // 400: the ciphertext or its associated data does not belong to this key.
       throw status === 400 ? new KeyStoreError(message) : new MasterKeyUnavailableError(message);
     }
     try {

@@ -15,27 +15,28 @@ import type { UserLogin as AskedLogin, KeyStore, SealBinding } from '../ports/ke
 import type { Clock } from '../ports/runtime.ts';
 import { KeyStoreError, type MasterKeyEnvelopes, sealedOf } from './master-keys.ts';
 
-/** How the key store verifies the tokens of an app's own login. */
+/** How the key store verifies the tokens that an app's own login issues. */
 export interface UserLogin {
   readonly keys: readonly LoginKey[];
   /** The claim that contains the user's id. */
   readonly userIdClaim: string;
-  /** Accepted `aud` values; empty accepts any. */
+  /** The accepted `aud` values. If empty, every `aud` is accepted. */
   readonly audiences: readonly string[];
 }
 
 interface LoginKey {
   readonly algorithm: 'RS256' | 'ES256';
-  /** Undefined for a key that accepts any `kid`. */
+  /** The `kid` of the key; undefined for a key that verifies tokens with any `kid`. */
   readonly kid: string | undefined;
   readonly key: KeyObject;
 }
 
 /**
- * The user named by a token of the app's own login, for a key that is encrypted to this recipient; undefined for an
- * invalid token. A token with `cnf.jkt` (RFC 7800, RFC 7638) is valid only for that recipient.
+ * Returns the id of the user in a token of the app's own login; undefined for an invalid token. A token with `cnf.jkt`
+ * (RFC 7800, RFC 7638) is valid only for the recipient whose key it names.
  *
- * @param recipient 65-byte point; undefined for a key that is returned in plain form.
+ * @param recipient the P-256 point (65 bytes) to which the user's key is encrypted; undefined if the user's key is
+ * returned in plain form.
  */
 async function subjectOfToken(
   login: UserLogin,
@@ -65,7 +66,7 @@ async function verifiedPayload(
       if (verified !== undefined) return verified.payload;
     }
   } catch {
-    // It is not a JWT.
+    // The token is not a JWT.
   }
   return undefined;
 }
@@ -76,7 +77,7 @@ function isFor({ cnf }: JWTPayload, recipient: Uint8Array | undefined): boolean 
   return recipient !== undefined && jkt === thumbprint(recipient);
 }
 
-/** SHA-256 of the JWK of a P-256 key, base64url (RFC 7638 §3). */
+/** Returns the SHA-256 of the JWK of a P-256 key, base64url (RFC 7638 §3). */
 function thumbprint(point: Uint8Array): string {
   const bytes = Buffer.from(point);
   const [x, y] = [bytes.subarray(1, 33), bytes.subarray(33, 65)].map((part) => part.toString('base64url'));
@@ -86,16 +87,16 @@ function thumbprint(point: Uint8Array): string {
 const VOUCHER_KEY_BYTES = 32;
 const VOUCHER_PURPOSE = 'voucher-key';
 
-/** CHOICE: the maximum lifetime of a voucher for a user's key, whatever the caller requests. */
+/** CHOICE: the maximum lifetime of a voucher for a user's key, even if the caller requests a longer one. */
 const MAX_LIFETIME_MS = 60 * 60_000;
 
 interface VoucherParts {
-  /** By app: the logins whose tokens are verified. */
+  /** The logins whose tokens are verified, by app id. */
   readonly logins: ReadonlyMap<string, UserLogin>;
   readonly clock: Clock;
 }
 
-/** Issues vouchers for the keys that the key store generates for users, and recognizes them later. */
+/** Returns the operations that issue vouchers for the keys of users, and that read these vouchers later. */
 export function voucherOperations(envelopes: MasterKeyEnvelopes, { logins, clock }: VoucherParts) {
   const withSecret = <T>(
     { id: rowId, seal }: StoredVoucherKey,
@@ -104,7 +105,9 @@ export function voucherOperations(envelopes: MasterKeyEnvelopes, { logins, clock
   ): Promise<T> => envelopes.withSecret(sealedOf(seal), { purpose: VOUCHER_PURPOSE, rowId, appId }, use);
 
   return {
-    /** Runs `work` with a function that reads the vouchers of an app; with undefined if the caller has none. */
+    /**
+     * Runs `work` with a function that reads the vouchers of an app, or with undefined if the call has no voucher key.
+     */
     async withReader<T>(
       { vouching }: Pick<ReadQuorums, 'vouching'>,
       appId: string,
@@ -116,7 +119,7 @@ export function voucherOperations(envelopes: MasterKeyEnvelopes, { logins, clock
       );
     },
 
-    /** Undefined unless the token was issued by the app's login. */
+    /** Returns a voucher for a user's key; undefined if the app has no login or the token is not valid for it. */
     async vouchFor(
       publicKey: string,
       { appId, token, expiresAtMs, voucherKey }: AskedLogin,
@@ -134,7 +137,8 @@ export function voucherOperations(envelopes: MasterKeyEnvelopes, { logins, clock
 
     createKey: (async ({ purpose, rowId, appId }: SealBinding) => {
       if (purpose !== VOUCHER_PURPOSE) throw new KeyStoreError(`expected the purpose \`${VOUCHER_PURPOSE}\``);
-      // A separate source of randomness: a seeded sandbox generates the same keys whether an app has a login or not.
+      // Does not draw from the seeded entropy, so that a seeded sandbox generates the same keys whether an app has a
+      // login or not.
       const secret = systemEntropy.bytes(VOUCHER_KEY_BYTES);
       const name = sealName(secret);
       const sealed = await envelopes.seal(secret, { purpose, rowId, appId }).finally(() => secret.fill(0));

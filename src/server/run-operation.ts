@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { ApiError, isUnavailable } from '../errors.ts';
-import { createPasses, type Pass, UnansweredCallError } from '../keys/passes.ts';
+import { createPasses, type Pass, RunAgainError } from '../keys/passes.ts';
 import { inSpan } from '../observability/spans.ts';
 import type { AuditTrail, WriteFreeze } from '../ports/audit.ts';
 import { type AfterCommitWork, keepPlan, type Planned, type Services } from '../ports/operation-context.ts';
@@ -138,8 +138,8 @@ async function runOperation(
         const run = { ...work, pass, openUnit: ofReplica ?? primary };
         return await inSpan(span, runOnce, state, run);
       } catch (error) {
-        if (pass.isUnanswered()) {
-          await passes.answer();
+        if (pass.mustRunAgain()) {
+          await passes.makeCalls();
           continue;
         }
         // A replica also ends queries that delay the replay of its log.
@@ -285,7 +285,7 @@ async function runOnce(state: RequestState, work: WorkOfPass): Promise<Answer> {
       later,
     });
     const body = await handler.run(inputOf(state), context, work.planned);
-    if (pass.isUnanswered()) throw new UnansweredCallError();
+    if (pass.mustRunAgain()) throw new RunAgainError();
     options.check(state, status, body);
     answer = answerOf(status, body, fileType);
     if (use !== undefined || earlier.isSingleUse) {
@@ -308,7 +308,7 @@ async function refused(
   { unit, run }: { readonly unit: UnitOfWork; readonly run: Run & { readonly work: WorkOfPass } },
 ): Promise<unknown> {
   const { pass, options } = run.work;
-  const isRefusal = error instanceof ApiError && !pass.isUnanswered();
+  const isRefusal = error instanceof ApiError && !pass.mustRunAgain();
   try {
     if (isRefusal && error.keepsChanges) await keepChanges(unit, state, { audit: options.audit, error });
   } finally {

@@ -13,7 +13,7 @@ import type { ConfiguredCeilings } from '../../../src/engine/authorization/reque
 import type { WalletAuthority } from '../../../src/engine/authorization/wallet-authority.ts';
 import { createKeyStore } from '../../../src/keys/key-operations.ts';
 import { localMasterKey } from '../../../src/keys/master-keys.ts';
-import { type answers, operationNames } from '../../../src/keys/protocol.ts';
+import { type callHandlers, operationNames } from '../../../src/keys/protocol.ts';
 import { serveConnection } from '../../../src/keys/serve-connection.ts';
 import { connectTo, type SignerConnection } from '../../../src/keys/signer-connection.ts';
 import type { UserLogin } from '../../../src/keys/voucher-operations.ts';
@@ -89,7 +89,7 @@ export async function compromisedServer(
 /** The actions of such a server over its connection to a signer. */
 export function serverOver(signer: SignerConnection) {
   /** Sends a call unchanged. */
-  async function call(name: keyof typeof answers, parts: Parts, json: object) {
+  async function call(name: keyof typeof callHandlers, parts: Parts, json: object) {
     return signer.call(operationNames.indexOf(name), parts, json);
   }
 

@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test } from 'vitest';
 import { makeIds, seededEntropy } from '../../../src/adapters/runtime.ts';
-import { type Pass, runInPasses, UnansweredCallError } from '../../../src/keys/passes.ts';
+import { type Pass, runInPasses, RunAgainError } from '../../../src/keys/passes.ts';
 import type { KeyStore } from '../../../src/ports/key-store.ts';
 import { createKeyedMutex } from '../../../src/server/keyed-mutex.ts';
 import { unitsOf } from '../../../src/server/unit-of-work.ts';
@@ -35,7 +35,7 @@ function run<T>(
 ): Promise<T> {
   const work = async (pass: Pass): Promise<T> => {
     const result = await handler(pass.portsFor(unit.em));
-    if (pass.isUnanswered()) throw new UnansweredCallError();
+    if (pass.mustRunAgain()) throw new RunAgainError();
     pass.hasCommitted();
     return result;
   };

@@ -2,7 +2,7 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import { countQuorum, type Quorum, quorumKeys } from '../../../engine/authorization/quorum.ts';
 import { UnauthorizedUseError } from '../../../engine/authorization/signed-evidence.ts';
 import { ApiError } from '../../../errors.ts';
-import { type Pass, runInPasses, UnansweredCallError } from '../../../keys/passes.ts';
+import { type Pass, runInPasses, RunAgainError } from '../../../keys/passes.ts';
 import type {
   AfterCommitWork,
   OperationContext,
@@ -144,11 +144,11 @@ async function submitIn(
       }
       const action = await sweep.run(operation);
       await submitted(operation, stored, { actionId: action.id, gasCost: spending?.cost });
-      if (pass.isUnanswered()) throw new UnansweredCallError();
+      if (pass.mustRunAgain()) throw new RunAgainError();
     });
     pass.hasCommitted();
   } catch (error) {
-    if (pass.isUnanswered()) throw error;
+    if (pass.mustRunAgain()) throw error;
     // Store records that must survive the rollback, such as the trace of a denial.
     await inUnit(async (em, notes) => {
       for (const work of refusalWorks) await work(em, notes);
