@@ -5,18 +5,18 @@ import { RequestAbortedError } from './read-body.ts';
 import type { Answer, RequestState } from './request-state.ts';
 import type { Operation } from './route-index.ts';
 
-/** The time that received requests wait for the event loop. */
+/** How long received requests wait for the event loop. */
 interface LoopDelay {
   /**
-   * The number of the current turn of the event loop, and how long this turn has been reading requests. All its
-   * requests had arrived when it began, so each of them has waited at least this long.
+   * Returns the number of the current turn of the event loop, and how long this turn has been reading requests. All
+   * requests of a turn had arrived when it began, so each of them has waited at least this long.
    */
   current(): { readonly turn: number; readonly elapsedMs: number };
 }
 
 /**
- * Measures the turns of this process: a turn begins with the first request it reads and ends when no socket is readable
- * any more.
+ * Returns a measurement of this process's turns. A turn begins with the first request that is read, and ends when no
+ * more sockets are readable.
  */
 export function measureLoopDelay(): LoopDelay {
   let turn = 0;
@@ -38,15 +38,18 @@ export function measureLoopDelay(): LoopDelay {
   };
 }
 
-/** Requests of similar cost. Each class has its own limits, so that no class starves another. */
+/** Requests that cost about as much. Each class has its own limits, so that no class starves another. */
 type WorkClass = 'reads' | 'writes' | 'signing';
 
 export interface AdmissionLimits {
-  /** Requests in progress, including those that wait. */
+  /** The maximum number of requests in progress, including those that wait. */
   readonly requests: number;
-  /** The limit on concurrent units of work, by class. The same number is admitted in each turn of the event loop. */
+  /**
+   * The maximum number of concurrent units of work, by class. Each turn of the event loop admits the same number even
+   * when the loop is late.
+   */
   readonly concurrent: Readonly<Record<WorkClass, number>>;
-  /** How long a request may wait once a queue has lasted longer than `BURST_MS`, ms. */
+  /** How long a request may wait, in ms, once a queue has lasted longer than `BURST_MS`. */
   readonly delayMs: number;
 }
 
@@ -60,7 +63,7 @@ interface AdmissionOptions {
   readonly log: Log;
 }
 
-/** The state of the admission control. */
+/** The state of the admission control, for metrics. */
 interface AdmissionCounts {
   readonly requests: number;
   readonly waiting: Readonly<Record<WorkClass, number>>;
@@ -69,7 +72,7 @@ interface AdmissionCounts {
 
 type AdmittedRequest = Pick<RequestState, 'route' | 'response'>;
 
-/** Admitted work, until `leave`. */
+/** Work that holds its place until `leave` is called. */
 interface AdmittedWork {
   readonly isSigning: boolean;
   leave(): void;
@@ -79,7 +82,7 @@ interface AdmittedWork {
 export interface Admission {
   /**
    * Counts a request.
-   * @returns the response if the request is refused.
+   * @returns the 503 response if the request is refused.
    */
   enter(operation: Operation | undefined): Answer | undefined;
   /** Must be called when an admitted request has ended. */
@@ -90,12 +93,9 @@ export interface Admission {
    * @throws ApiError unavailable when the wait is too long; RequestAbortedError when the client has disconnected.
    */
   begin(state: AdmittedRequest): Promise<AdmittedWork>;
-  /**
-   * Like `begin`, but always queues with the requests that sign, whatever the operation. For signatures outside a unit
-   * of work.
-   */
+  /** Works like `begin`, but always queues with the requests that sign. For signatures outside a unit of work. */
   beginSigning(state: AdmittedRequest): Promise<AdmittedWork>;
-  /** Requests in progress, how many of them wait, and requests refused since the start. */
+  /** Returns the requests in progress, how many of them wait, and the requests refused since the start. */
   counts(): AdmissionCounts;
 }
 
@@ -103,8 +103,8 @@ export interface Admission {
 const BURST_MS = 500;
 /**
  * CHOICE: a queue that returns within this time after a refusal counts as the same queue. Refusals empty a queue for a
- * moment. If the server then admitted everything until the queue had lasted again, those requests would wait many times
- * as long.
+ * moment. If the server admitted everything until the new queue had lasted `BURST_MS` again, those requests would wait
+ * many times as long.
  */
 const SAME_QUEUE_MS = 1_000;
 /** The maximum wait of a request in a burst. */
@@ -118,9 +118,10 @@ function perClass<T>(read: (name: WorkClass) => T): Record<WorkClass, T> {
 }
 
 /**
- * Admission control by the two waits of a request: for the event loop, and for a unit of work. Both follow CoDel (RFC
- * 8289). A queue that drains is fine. A queue that lasts delays every request without serving more of them. While it
- * lasts, and if it returns within a second, only requests that wait less than `delayMs` are admitted.
+ * Creates the admission control. It limits the two waits of a request: for the event loop, and for a unit of work. Both
+ * follow CoDel (RFC 8289). A queue that drains is fine. A queue that persists delays every request without serving more
+ * of them. While it persists, and if it returns within a second, only requests that wait less than `delayMs` are
+ * admitted.
  */
 export function createAdmission(options: AdmissionOptions): Admission {
   const { limits, now, log } = options;
@@ -145,7 +146,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
     refused += 1;
     allRefused[name] += 1;
     if (now() - loggedAtMs >= LOG_EVERY_MS) {
-      // Refusals are counted and logged together, because logging one must not cost more than refusing it.
+      // Refusals are logged together, because logging each one would cost more than refusing it.
       log.warn({ refused, requests }, 'overloaded, requests rejected');
       loggedAtMs = now();
       refused = 0;
@@ -172,7 +173,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
   };
 }
 
-/** Whether a request has waited too long for the event loop. */
+/** Returns a function that tells whether a request of a class has waited too long for the event loop. */
 function judgeLoop({ limits, loop, now }: AdmissionOptions): (name: WorkClass) => boolean {
   let turn = -1;
   let elapsedMs = 0;
@@ -184,7 +185,7 @@ function judgeLoop({ limits, loop, now }: AdmissionOptions): (name: WorkClass) =
     const current = loop.current();
     const nowMs = now();
     if (current.turn !== turn) {
-      // A short turn or a pause ends a queue.
+      // A short turn or a pause means that the queue has drained.
       const wasShort = elapsedMs <= limits.delayMs || nowMs - lastMs > BURST_MS;
       if (wasShort) lateSinceMs = undefined;
       turn = current.turn;
@@ -206,13 +207,13 @@ function judgeLoop({ limits, loop, now }: AdmissionOptions): (name: WorkClass) =
 }
 
 interface Queue {
-  /** @returns a function that ends the stay. */
+  /** @returns a function that leaves the queue's permits. */
   enter(isGone: () => boolean): Promise<() => void>;
   waiting(): number;
   refused(): number;
 }
 
-/** Admits at most `permits` at once, in the order of arrival. */
+/** Returns a queue that admits at most `permits` requests at once, in the order of arrival. */
 function createQueue(permits: number, { limits, now }: AdmissionOptions): Queue {
   let free = permits;
   let refused = 0;
@@ -278,7 +279,7 @@ function unavailable(): ApiError {
   return new ApiError('unavailable', MESSAGE, { headers: { 'retry-after': String(RETRY_AFTER_SECONDS) } });
 }
 
-// Created once, because an error with a stack trace would cost more than the rest of the refusal.
+// Created once, because creating an error with a stack trace would cost more than the rest of the refusal.
 const overloaded: Answer = {
   status: unavailable().status,
   body: unavailable().toBody(),
@@ -287,16 +288,12 @@ const overloaded: Answer = {
 
 /** The permit of a request to run in a unit of work. */
 export interface Permit {
-  /**
-   * Waits for the permit.
-   *
-   * @throws the errors of `Admission.begin`.
-   */
+  /** Waits for the permit. Throws like `Admission.begin`. */
   take(): Promise<void>;
   leave(): void;
   /**
-   * Calls the key store with a permit for requests that sign. A request with an ordinary permit returns that permit
-   * before the call, so that a hanging key store does not block requests that need no key.
+   * Calls the key store with a permit for requests that sign. A request with another permit returns that one before the
+   * call, so that a hanging key store does not block requests that need no key.
    */
   whileAsking<T>(ask: () => Promise<T>): Promise<T>;
 }
@@ -337,7 +334,7 @@ export function permitOf(
   };
 }
 
-/** The operations that use a private key, or create a key for a session. */
+/** The operations that use a private key, or that create one for a session. */
 const signing: readonly OperationId[] = [
   'authenticateUserSigner',
   'authenticateWalletIntents',
@@ -354,7 +351,7 @@ const signing: readonly OperationId[] = [
   'withdrawEthereumEarn',
 ];
 
-/** The counts of a server whose cells have an admission control each. */
+/** Returns the counts of a server whose cells have an admission control each. */
 export function sumOfCounts(all: readonly Pick<Admission, 'counts'>[]): AdmissionCounts {
   const counts = all.map((each) => each.counts());
   const sum = (read: (each: AdmissionCounts) => number): number =>
@@ -366,7 +363,7 @@ export function sumOfCounts(all: readonly Pick<Admission, 'counts'>[]): Admissio
   };
 }
 
-/** The admission control of one server. Undefined if everything is admitted. */
+/** Returns the admission control of one server; undefined without limits. */
 export function admissionFor(limits: AdmissionLimits | undefined, log: Log): Admission | undefined {
   if (limits === undefined) return undefined;
   return createAdmission({

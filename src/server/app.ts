@@ -22,9 +22,9 @@ import {
 import { createTransportGuard } from './transport-guards.ts';
 import { refuseNulCharacters } from './validation-issues.ts';
 
-/** Paths that another pipeline serves. */
+/** Paths that a pipeline other than the API's serves. */
 export interface Mount {
-  /** Without groups, because express would decode their captures, and refuse invalid encodings itself. */
+  /** Must have no capturing groups: express would decode the captures, and would refuse invalid encodings itself. */
   readonly path: RegExp;
   readonly handle: Pipeline;
 }
@@ -34,12 +34,12 @@ export interface AppOptions
     PipelineOptions,
     'definition' | 'operations' | 'validators' | 'bodyShapes' | 'brand' | 'checkInput'
   > {
-  /** The brand that clients use instead of `service`. */
+  /** The brand that clients use instead of the neutral word `service`. */
   readonly prefix: string;
-  /** The folder that contains `package.json`, and the contract in `openapi/`. */
+  /** The folder that contains `package.json` and `openapi/`. */
   readonly packageRoot: string;
   readonly mounts?: readonly Mount[];
-  /** More static pages. They take precedence over `mounts`. */
+  /** Finds further static pages. They take precedence over `mounts`. */
   readonly findPage?: FindPage | undefined;
   readonly reference?: ReferenceOptions | undefined;
 }
@@ -47,18 +47,18 @@ export interface AppOptions
 const everyOperation = Object.values(operations);
 const loadBodyShapes = loadOnce(async () => (await import('../generated/body-shapes.ts')).bodyShapes);
 
-/** The paths of the document, and their alias. */
+/** The paths of the API, with their alias `/api/…`. */
 const apiPaths = /^\/(?:v1|api)\//;
 const oauthMetadata = /^\/\.well-known\//;
 const referencePaths = /^\/(?:openapi\.json|docs|docs\/.*)$/;
 
 /**
- * The whole application: every operation of the contract, the control plane of a sandbox, its inspector, the document
- * at `/openapi.json`, and the reference at `/docs`.
+ * Creates the whole application: every operation of the API, the control plane of a sandbox, its inspector, the API
+ * document at `/openapi.json`, and the reference at `/docs`.
  *
  * HOT: an express router, not an `express()` application. An application replaces the prototypes of each request and
- * response, which slows them down in V8: a read takes an eighth more CPU (`npm run bench -- --only stored`). The
- * handlers here therefore use plain `node:http`.
+ * response, which makes V8 slower: a read takes an eighth more CPU (`npm run bench -- --only stored`). The handlers
+ * here therefore use plain `node:http`.
  */
 export async function createApp(options: AppOptions): Promise<RequestListener> {
   const { log, newRequestId, findPage = () => undefined, mounts = [] } = options;
@@ -80,7 +80,7 @@ export async function createApp(options: AppOptions): Promise<RequestListener> {
   app.use(servePages(options, findPage));
   for (const { path, handle } of mounts) app.route(path).all(handle);
   app.route(referencePaths).all(servePages(options, reference, options.rateLimiter));
-  // The 404 for all other paths. The API itself returns a 404 only to callers with credentials.
+  // All other paths go to the API, whose 404 is sent only to callers with credentials.
   app.use(api);
   app.use(answerErrors(log, newRequestId));
 
@@ -90,20 +90,22 @@ export async function createApp(options: AppOptions): Promise<RequestListener> {
   };
 }
 
-// Targets that express parses without `url.parse`; see the package `parseurl`.
+// The targets that express parses without `url.parse`; see the package `parseurl`.
 const plainTarget = /^\/[^\t\n\f\r #\u00a0\ufeff]*$/;
 
 /**
- * Whether express can parse the target of a request.
+ * Returns whether express can parse the target of a request.
  *
  * NOTE: express passes other targets, such as `http://host/path` and `/path#fragment`, to the deprecated `url.parse`,
- * and Node prints a warning. The API handles them directly.
+ * and Node prints a warning. They go straight to the API.
  */
 export function isPlainTarget(target: string | undefined): boolean {
   return target !== undefined && plainTarget.test(target);
 }
 
-/** If the reference pages cannot be built because the installation is incomplete, the API still works. */
+/**
+ * Returns a `find` that logs errors instead of throwing them. The API still works if the installation is incomplete.
+ */
 function withoutFailures(find: FindReferencePage, log: Log): FindReferencePage {
   return async (path) => {
     try {
@@ -115,7 +117,7 @@ function withoutFailures(find: FindReferencePage, log: Log): FindReferencePage {
   };
 }
 
-/** Serves the pages that `find` returns. `rateLimiter` counts them by client address and size. */
+/** Returns a handler for the pages that `find` returns. `rateLimiter` counts them by client address and size. */
 function servePages(
   { transport, newRequestId }: Pick<AppOptions, 'transport' | 'newRequestId'>,
   find: FindPage | FindReferencePage,
@@ -138,7 +140,7 @@ function servePages(
   };
 }
 
-/** The path without its query. Express parses only targets without a fragment. */
+/** Returns the path without the query. Express parses only targets without a fragment. */
 function pathOf({ url = '/' }: IncomingMessage): string {
   const query = url.indexOf('?');
   return query === -1 ? url : url.slice(0, query);
@@ -161,7 +163,7 @@ async function sendPage(request: IncomingMessage, response: ServerResponse, page
   response.end(request.method === 'HEAD' ? undefined : content);
 }
 
-/** Sends the errors of pages. Pipelines send their own errors, because they also record the request. */
+/** Returns an error middleware for pages. Pipelines send their own errors, because they also record the request. */
 function answerErrors(log: Log, newRequestId: () => string) {
   // Express recognizes an error middleware by its four parameters.
   return (error: unknown, _request: IncomingMessage, response: ServerResponse, _next: NextFunction): void => {

@@ -6,10 +6,12 @@ import type { Clock } from '../ports/runtime.ts';
 import { operationOf, type RequestState } from './request-state.ts';
 import { inUnitOf, type OpenUnit, type UnitOfWork } from './unit-of-work.ts';
 
-/** The maximum number of ids in one record. */
+/** The maximum number of resource ids in one audit record. */
 const MAX_IDS = 100;
 
-/** Units of work that record their changes when they commit. Units without changes record nothing. */
+/**
+ * Returns units of work that write an audit record of their changes when they commit. Units without changes write none.
+ */
 export function recordingChanges(
   openUnit: OpenUnit,
   audit: AuditTrail,
@@ -39,7 +41,7 @@ async function recordChanges(
   }
 }
 
-/** The kinds of changes, and the ids of the changed resources. */
+/** Returns the kinds of changes, and the ids of the changed resources. */
 function namesOf(changes: readonly AuditedChange[]): Pick<AuditRecord, 'changes' | 'ids'> {
   const ids = new Set(changes.flatMap(({ id }) => id ?? []));
   return {
@@ -49,17 +51,20 @@ function namesOf(changes: readonly AuditedChange[]): Pick<AuditRecord, 'changes'
 }
 
 /**
- * CHOICE: 50 denials a second in each process for callers without valid credentials. Further denials are counted, and
- * the next record has their number. Without a limit, anyone could fill the log. Rate limits cover all other callers.
+ * CHOICE: each process records 50 denials a second for callers without valid credentials. Further denials are only
+ * counted, and the next record contains their number. Without a limit, anyone could fill the log. Rate limits cover all
+ * other callers.
  */
 const PER_SECOND = 50;
 
-/** Limits the recorded denials of unknown callers. */
+/** Limits how many denials of unknown callers are recorded. */
 interface DenialBudget {
-  /** Whether this denial may be recorded. If not, it is counted. */
+  /** Returns whether this denial may be recorded. If not, counts it as omitted. */
   take(): boolean;
   /**
-   * Writes a record with the number of denials omitted before it. If writing fails, that number is counted again.
+   * Writes a record with the number of denials that were omitted before it. If writing fails, they still count as
+   * omitted.
+   *
    * @param omitted undefined for none.
    */
   write(record: (omitted: number | undefined) => Promise<void>): Promise<void>;
@@ -88,19 +93,19 @@ export function createDenialBudget(machine: Clock): DenialBudget {
   };
 }
 
-/** Whether the requests of an operation are recorded, because they change something or use a key. */
+/** Returns whether the requests of an operation are recorded, because they change something or use a key. */
 function isRecorded(state: RequestState): boolean {
   const { method, isReadOnly } = operationOf(state);
   return method !== 'GET' && isReadOnly !== true;
 }
 
 /**
- * Refusals that are recorded, because the caller was not the right one, or was not allowed to do this.
+ * Returns whether a refusal is recorded: the caller was not who they claimed to be, or was not allowed to do this.
  *
- * CHOICE: these are 401 and 403, denials by policies, and OAuth refusals of a wrong or used code or token. Requests
- * that break the contract, name an unknown resource, or exceed a rate limit are not recorded. Neither are requests
- * without credentials, because they guess nothing, and requests over plain HTTP or from foreign pages, whose
- * credentials are not read.
+ * CHOICE: these are 401 and 403, denials by policies, and OAuth refusals of a wrong or used code or token. Not recorded
+ * are requests that are invalid, name an unknown resource, or exceed a rate limit. Neither are requests without
+ * credentials, because they guess nothing, and requests over plain HTTP or from foreign pages, whose credentials are
+ * not read.
  */
 function isDenial({ code, status }: ApiError, state: RequestState): boolean {
   if (code === 'policy_violation' || code === 'invalid_grant') return true;
@@ -109,7 +114,7 @@ function isDenial({ code, status }: ApiError, state: RequestState): boolean {
   return status === 401 || status === 403;
 }
 
-/** The sender of a request. */
+/** Returns who sent a request: the kind of caller, the app, the user and the keys that signed. */
 function actorOf(state: RequestState): AuditActor {
   const { app, userId, sessionId, headers, signers } = state;
   const who = {
@@ -130,12 +135,12 @@ function kindOf({ app, userId, publicClientNetwork, headers, route }: RequestSta
   return headers.authorization === undefined ? 'web_page' : 'app_secret';
 }
 
-/** Hex of SHA-256(SubjectPublicKeyInfo). */
+/** Returns the SHA-256 of the SubjectPublicKeyInfo, hex. */
 function fingerprintOf(publicKey: string): string {
   return hash('sha256', Buffer.from(publicKey, 'base64'));
 }
 
-/** The outcome of a request. */
+/** How a request ended. */
 interface Outcome {
   readonly status: number;
   readonly decision: AuditRecord['decision'];
@@ -158,7 +163,7 @@ export function requestRecord(
   };
 }
 
-/** The part that all records of a request share. */
+/** Returns the fields that all audit records of a request share. */
 function beginningOf(state: RequestState): Pick<AuditRecord, 'atMs' | 'by' | 'operation' | 'requestId'> {
   return {
     atMs: state.nowMs,
@@ -168,22 +173,22 @@ function beginningOf(state: RequestState): Pick<AuditRecord, 'atMs' | 'by' | 'op
   };
 }
 
-// The formats of `makeIds`: cuid2 and cuid, also after a prefix, UUIDs, and DIDs of users.
+// The formats of our ids: cuid2 and cuid, with or without a prefix, UUIDs, and DIDs of users (see `makeIds`).
 const ownId =
   /^(?:(?:[a-z]+_)*[a-z0-9]{24,25}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|did:[a-z][a-z0-9-]*:c[a-z0-9]{24})$/;
 
 const ownName = /^[a-z][a-z0-9_]{0,63}$/;
 
 /**
- * The ids in a request and its response: path parameters, top-level `…_id` members of both bodies, and in the response
- * `id`, the ids of items, and the ids of wrapped resources, such as `fiat_deposit_account`. Only values in the format
- * of our ids are taken, because all other values could be personal data.
+ * Returns the ids in a request and its response: path parameters, top-level `…_id` members of both bodies, and in the
+ * response also `id`, the ids of items, and the ids of wrapped resources, such as `fiat_deposit_account`. Only values
+ * in the format of our ids are taken, because any other value could be personal data.
  */
 function idsOf({ route, body }: RequestState, response: unknown): Record<string, string | string[]> {
   const ids: Record<string, string | string[]> = {};
   let count = 0;
   const add = (name: string, value: unknown): void => {
-    // Bodies of some operations have members whose names callers choose.
+    // In some operations, callers choose the names of the members.
     if (typeof value !== 'string' || !ownId.test(value) || !ownName.test(name) || count >= MAX_IDS) return;
     count += 1;
     ids[name] = value;
@@ -215,7 +220,7 @@ function addItems(ids: string[], items: readonly unknown[]): void {
 }
 
 function idOfItem(item: Record<string, unknown>): unknown {
-  // Batch operations wrap the resources that they create.
+  // Batch operations wrap each created resource.
   const { id } = isObject(item.result) ? item.result : isObject(item.wallet) ? item.wallet : item;
   return id;
 }
@@ -224,7 +229,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Records a refusal before its response, if it is a denial that is not recorded yet. */
+/** Records a refusal before its response is sent, if it is a denial that has not been recorded yet. */
 export type RecordDenial = (state: RequestState, error: unknown) => Promise<void>;
 
 interface DenialOptions {
@@ -247,7 +252,7 @@ export function recordDenials({ audit, openUnit, machine }: DenialOptions): Reco
   };
 }
 
-/** Records a denial in the transaction of the changes that a refused request keeps. */
+/** Records a denial in the transaction that also keeps some changes of the refused request. */
 export async function recordDenialWithChanges(
   unit: UnitContext,
   state: RequestState,
@@ -262,15 +267,16 @@ function denialRecord(state: RequestState, audit: AuditTrail, { status, code }: 
   return requestRecord(state, audit, { status, code, decision: 'deny' });
 }
 
-/** The log; undefined where requests are not recorded. */
+/** The audit log; undefined where requests are not recorded. */
 interface Log {
   readonly audit: AuditTrail | undefined;
 }
 
 /**
- * The last statement of a request; undefined for a request that is not recorded.
+ * Returns the last statement of a request's transaction, which writes its audit record; undefined for a request that is
+ * not recorded.
  *
- * INVARIANT: it records every request that changes something or uses a key, in the transaction of the change.
+ * INVARIANT: every request that changes something or uses a key is recorded in the transaction of its change.
  */
 export function lastRecord(
   state: RequestState,
@@ -291,7 +297,7 @@ export async function keepChanges(
   await unit.commit();
 }
 
-/** Units of work for after the commit. Their changes are recorded as part of the same request. */
+/** Returns units of work for callbacks after the commit. Their changes are recorded as changes of the same request. */
 export function afterCommitUnits(
   state: RequestState,
   openUnit: OpenUnit,
@@ -301,7 +307,7 @@ export function afterCommitUnits(
   return recordingChanges(openUnit, audit, () => ({ ...beginningOf(state), phase: 'after_commit' }));
 }
 
-/** Records that work after the commit has refused the request. */
+/** Records that a callback after the commit has refused the request. */
 export async function recordLateRefusal(
   unit: UnitContext,
   state: RequestState,

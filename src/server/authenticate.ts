@@ -9,14 +9,14 @@ import { parseBody } from './parse-body.ts';
 import { type FailureLimit, networkOf } from './rate-limit.ts';
 import { operationOf, type RequestState } from './request-state.ts';
 
-/** The parts of HTTP Basic credentials. */
 interface BasicCredentials {
   readonly appId: string;
   readonly secret: string;
 }
 
 /**
- * RFC 7617: `Basic` and base64 of `id:secret`. The id contains no colon; neither part contains control characters.
+ * Parses HTTP Basic credentials (RFC 7617): `Basic` and the base64 of `id:secret`. The id contains no colon. Undefined
+ * for other headers.
  */
 function parseBasic(header: string): BasicCredentials | undefined {
   const encoded = /^basic +([A-Za-z0-9+/_-]+={0,2}) *$/i.exec(header)?.[1];
@@ -30,33 +30,34 @@ function parseBasic(header: string): BasicCredentials | undefined {
 
 interface ClientCredentials {
   readonly clientId: string;
-  /** Undefined: a public client. */
+  /** Undefined for a public client. */
   readonly secret: string | undefined;
 }
 
-/** The app named by the credentials in an OAuth client's body (RFC 6749 section 2.3.1). */
+/** The app whose credentials an OAuth client sent in the body (RFC 6749 section 2.3.1). */
 interface Client {
   readonly app: AppCredentials;
-  /** The client sent no secret. */
+  /** Whether the client sent no secret. */
   readonly isPublic: boolean;
 }
 
 type FindClient = (state: RequestState) => Promise<Client>;
 
-/** Whether a request of an OAuth client carries its credentials in the body rather than in a header. */
+/**
+ * Returns whether an OAuth client must have its credentials in the body, because it sent no header with credentials.
+ */
 export function sendsCredentialsInBody({ headers, route }: RequestState): boolean {
   return route?.operation.security === 'oauth-client' && headers.authorization === undefined;
 }
 
-/** The refusal of a client. It does not reveal which part of the credentials is wrong. */
+/** Creates the refusal of a client. It does not reveal which part of the credentials is wrong. */
 function invalidClient(message?: string): ApiError {
   return new ApiError('invalid_client', message);
 }
 
 /**
- * Finds the client of a request whose body has been read.
- *
- * @throws ApiError invalid_client, and what parsing the body throws.
+ * Returns a function that finds the client of a request whose body has been read. It throws `invalid_client`, or the
+ * errors of `parseBody`.
  */
 function createFindClient(
   apps: AppDirectory,
@@ -71,7 +72,11 @@ function createFindClient(
   };
 }
 
-/** @throws ApiError invalid_client, and what parsing the body throws. */
+/**
+ * Reads the credentials of an OAuth client from the body.
+ *
+ * @throws ApiError invalid_client, and the errors of `parseBody`.
+ */
 export function readClientCredentials(state: RequestState): ClientCredentials {
   const body = parseBody(operationOf(state), state.headers, state.rawBody);
   const { client_id: clientId = state.headers['service-app-id'], client_secret: secret } = (body ??
@@ -85,7 +90,7 @@ export function readClientCredentials(state: RequestState): ClientCredentials {
   return { clientId, secret };
 }
 
-/** @throws ApiError invalid_request when body or header name another client than the credentials. */
+/** @throws ApiError invalid_request when the body or a header names a client that the credentials are not for. */
 export function requireSameClient({ app, body, headers }: RequestState): void {
   const { client_id: clientId } = (body ?? {}) as { client_id?: string };
   const named = [clientId, headers['service-app-id']].find((id) => id !== undefined && id !== app?.id);
@@ -94,7 +99,7 @@ export function requireSameClient({ app, body, headers }: RequestState): void {
   }
 }
 
-/** The error for a client's body, with the codes of RFC 6749 section 5.2. */
+/** Returns the error for an invalid body of an OAuth client, with the codes of RFC 6749 section 5.2. */
 export function clientFault({ body }: RequestState, fault: ApiError): ApiError {
   const { grant_type: grantType } = (body ?? {}) as { grant_type?: unknown };
   const issues = (fault.data?.issues ?? []) as readonly { readonly pointer: string }[];
@@ -104,8 +109,8 @@ export function clientFault({ body }: RequestState, fault: ApiError): ApiError {
 }
 
 /**
- * RFC 6749 §2.3.1: OAuth clients form-encode both halves before they apply RFC 7617. Many clients do not, so unencoded
- * halves are accepted too.
+ * Returns the possible readings of a Basic header. RFC 6749 §2.3.1: OAuth clients form-encode both parts before they
+ * apply RFC 7617. Many clients do not, so unencoded parts are accepted too.
  */
 export function readClientBasic(header: string): BasicCredentials[] {
   const plain = parseBasic(header);
@@ -128,15 +133,15 @@ interface AuthenticateOptions {
   readonly apps: AppDirectory;
   readonly userTokens?: UserTokens | undefined;
   readonly clock: Clock;
-  /** The limit of rejected credentials per client address. Default: unlimited. */
+  /** Limits rejected credentials per client address. Default: unlimited. */
   readonly failures?: FailureLimit | undefined;
-  /** The web pages that an app without listed origins admits. Default: none. */
+  /** Whether an app that lists no origins accepts web pages of this origin. Default: none. */
   readonly admitsUnlisted?: (origin: string) => boolean;
 }
 
 /**
- * Sets `app` (and `userId`) of a request, or throws the error for the operation's `security`. For OAuth clients with
- * credentials in the body, it does nothing until the body has been read.
+ * Sets `app` and, for a user's token, `userId` of a request, or throws the error that fits the operation's `security`.
+ * While an OAuth client's body with its credentials has not been read, it does nothing.
  */
 export type Authenticate = (state: RequestState) => Promise<void>;
 
@@ -152,17 +157,19 @@ interface CachedApp {
 }
 
 /**
- * Checks credentials: HTTP Basic of the app, a user's Bearer token if the operation accepts one, the origin of one of
- * the app's web pages where that is enough, or the credentials of an OAuth client. Public operations need none.
+ * Creates the check of credentials. An operation accepts one or several of these: HTTP Basic of the app, a user's
+ * Bearer token, the origin of one of the app's web pages, or the credentials of an OAuth client. Public operations need
+ * none.
  *
- * Throws `missing_or_invalid_token`, `invalid_app_credentials`, `missing_or_invalid_service_app_id`, `invalid_client`.
+ * The check throws `missing_or_invalid_token`, `invalid_app_credentials`, `missing_or_invalid_service_app_id` or
+ * `invalid_client`.
  *
- * NOTE: unknown paths require credentials too, so unauthenticated callers cannot find out which paths exist.
+ * NOTE: unknown paths require credentials too, so strangers cannot find out which paths exist.
  */
 export function createAuthenticate(options: AuthenticateOptions): Authenticate {
   const { apps, userTokens, clock, failures, admitsUnlisted = () => false } = options;
-  // Accepted `Authorization` headers by their SHA-256, so that most requests need no database. The timing of a look-up
-  // by digest leaks nothing: a caller cannot approach an unknown digest byte by byte.
+  // Accepted `Authorization` headers by their SHA-256, so that most requests need no database. The time of a look-up by
+  // digest leaks nothing: a caller cannot approach an unknown digest byte by byte.
   const accepted = new LRUCache<string, CachedApp>({ max: MAX_CACHED });
 
   const authenticateApp = async (state: RequestState, header: string, look: LookUp): Promise<void> => {
@@ -207,7 +214,7 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
   };
 
   /**
-   * Lets a page of an admitted origin read the response.
+   * Lets a web page read the response if the app allows its origin.
    * @returns whether the request comes from such a page.
    */
   const admitPage = (state: RequestState, { allowedOrigins }: AppCredentials): boolean => {
@@ -245,7 +252,7 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
     state.app = { id: record.id };
   };
 
-  // Cached credentials bypass the failure limit, so failures from the same address do not lock these callers out.
+  // Callers with cached credentials bypass the limit, so failures from the same address do not lock them out.
   const look =
     failures === undefined ? (_state: RequestState, work: () => Promise<void>) => work() : counted(failures);
 
@@ -268,7 +275,9 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
 
 type LookUp = (state: RequestState, work: () => Promise<void>) => Promise<void>;
 
-/** Refuses an address that has sent too many wrong credentials, before any look-up. */
+/**
+ * Returns a wrapper that refuses an address with too many wrong credentials, before any look-up, and counts failures.
+ */
 function counted(failures: FailureLimit): LookUp {
   return async (state, work) => {
     await failures.requireAttemptsLeft(state.remoteAddress);

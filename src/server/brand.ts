@@ -2,26 +2,28 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { brandedProperties, brandedValues, didProperties } from '../generated/brand.ts';
 import { errorCatalogue } from '../generated/errors.ts';
 
-/** Translates between the contract's neutral word `service` and the brand that clients use. */
+/** Translates between the neutral word `service` of the API document and the brand that clients use. */
 export interface Brand {
   readonly prefix: string;
-  /** Renames request headers to the contract's names. Headers with the neutral word are dropped. */
+  /** Renames branded request headers to their neutral names. Headers with the neutral word are dropped. */
   readHeaders(headers: IncomingHttpHeaders): IncomingHttpHeaders;
-  /** `service-app-id` -> `acme-app-id`. */
+  /** Returns the branded name of a header: `service-app-id` becomes `acme-app-id`. */
   headerName(neutral: string): string;
-  /** A path or query value. Only user DIDs contain the brand. */
+  /**
+   * Translates a path parameter or query value from the brand to the neutral word. Only user DIDs contain the brand.
+   */
   readParameter(value: string): string;
   readBody(body: unknown): unknown;
   writeBody(body: unknown): unknown;
-  /** Text for people. It may contain error codes and header names. */
+  /** Translates text for people: error codes, header names and DIDs in it. */
   writeText(text: string): string;
-  /** A literal that contains the neutral word. */
+  /** Translates a literal that contains the neutral word. */
   writeLiteral(value: string): string;
 }
 
 const NEUTRAL = 'service';
 
-// Objects with free content. They are never translated, because some of them are signed as sent.
+// Members with free content. They are never translated, because some of them are signed as they were sent.
 const opaqueProperties = new Set(['custom_metadata', 'typed_data', 'abi']);
 
 const brandedHeaders = ['app-id', 'authorization-signature', 'request-expiry', 'idempotency-key'];
@@ -29,17 +31,18 @@ const brandedCodes = Object.keys(errorCatalogue).filter((code) => code.includes(
 
 interface Translation {
   readonly properties: ReadonlyMap<string, string>;
-  /** Properties that contain DIDs, by their names before translation. */
+  /** The members that contain DIDs, by their names before translation. */
   readonly didProperties: ReadonlySet<string>;
-  /** Property name before translation -> literal -> literal. */
+  /** By the name of a member before translation: each literal and its translation. */
   readonly literals: ReadonlyMap<string, ReadonlyMap<string, string>>;
   readonly didFrom: string;
   readonly didTo: string;
 }
 
 /**
- * The brand of `prefix`; undefined for the neutral word itself, so translation is skipped. Throws when `prefix` is
- * not valid in a header name, a DID and a property name.
+ * Creates the translation for `prefix`; undefined for the neutral word itself, which needs none.
+ *
+ * @throws Error when `prefix` is not valid in a header name, a DID and a member name.
  */
 export function createBrand(prefix: string): Brand | undefined {
   if (prefix === NEUTRAL) return undefined;
@@ -70,9 +73,9 @@ export function createBrand(prefix: string): Brand | undefined {
 }
 
 /**
- * The brand of a control plane, whose names have no brand. Only user DIDs are translated, because its callers copy them
- * from the API. In request bodies, only top-level members are translated: deeper values are requests and payloads,
- * which the API translates itself.
+ * Creates the translation for a control plane, whose names have no brand. Only user DIDs are translated, because its
+ * callers copy them from the API. In request bodies, only top-level members are translated: deeper values are requests
+ * and payloads, which the API translates itself.
  */
 export function createControlBrand(prefix: string): Brand | undefined {
   const brand = createBrand(prefix);

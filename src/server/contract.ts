@@ -26,28 +26,28 @@ import {
 import { bodyFault, parametersFault, shapeErrors } from './validation-issues.ts';
 
 /*
- * openapi-backend with a router and a validator of our own: subclasses of its exported classes that override public
- * methods.
+ * This file gives openapi-backend a router and a validator of our own: subclasses of its exported classes that override
+ * public methods.
  *
- * The classes of the package cannot serve this contract. The router tries the pattern of every path, which takes 930
- * µs per match with 188 operations; the radix index takes less than one. The validator compiles schemas at the first
- * use of an operation, 7.8 s in all. It compiles them as JSON Schema draft-07, in which 24 of them fail, because
- * OpenAPI 3.1 uses 2020-12. Both classes parse each request again.
+ * The classes of the package cannot serve this API. The router tries the pattern of every path, which takes 930 µs per
+ * match with 188 operations; the radix index takes less than 1 µs. The validator compiles schemas at the first use of
+ * an operation, 7.8 s in total. It compiles them as JSON Schema draft-07, in which 24 of them fail, because OpenAPI 3.1
+ * uses 2020-12. Both classes parse each request again.
  *
  * `npm run generate` compiles the validators with Ajv (`src/generated/*-validators.js`). It also writes
- * `definition.ts`, the document without schemas: reading the whole document and resolving its references would take
- * 220 ms of each start and 17 MB.
+ * `definition.ts`, the document without schemas: reading the whole document and resolving its references would take 220
+ * ms of each start and 17 MB.
  */
 
 interface CompiledOptions {
   readonly definition: Document;
   readonly routes: RouteIndex;
   readonly validators: Readonly<Record<string, RequestValidators>>;
-  /** Translates parameters and bodies of branded clients. */
+  /** Translates parameters and bodies from the client's brand. */
   readonly brand?: Pick<Brand, 'readParameter' | 'readBody'> | undefined;
 }
 
-/** A request for openapi-backend, with the pipeline's state of that request. */
+/** A request for openapi-backend, with the pipeline's state of this request. */
 interface BackendRequest extends Request {
   readonly state: RequestState;
 }
@@ -57,12 +57,12 @@ export function requestOf(state: RequestState): BackendRequest {
   return { method, path, headers: state.headers as Request['headers'], state };
 }
 
-/** The result of a validation. Parameters are validated first. */
+/** The result of a validation, and the part that is invalid. Parameters are validated first. */
 interface CompiledResult extends ValidationResult<Request> {
   readonly invalid?: 'parameters' | 'body';
 }
 
-/** openapi-backend for a document, with the compiled router and validator. It has no handlers yet. */
+/** Creates openapi-backend for a document, with the compiled router and validator and without handlers. */
 export async function openCompiledBackend(options: CompiledOptions): Promise<OpenAPIBackend> {
   const { definition } = options;
   // `quick` compiles no schemas and skips the check of the document; that check supports only OpenAPI 3.0. `strict`
@@ -92,7 +92,10 @@ class CompiledRouter extends OpenAPIRouter {
     return this.#byId.get(operationId);
   }
 
-  /** The route was found before the credentials were checked, because it determines the required credentials. */
+  /**
+   * Returns the operation that was found before the credentials were checked: it determines which credentials are
+   * required.
+   */
   override matchOperation({ state: { route, path } }: BackendRequest): DefinedOperation {
     const operation = this.#byId.get(route?.operation.id);
     if (operation !== undefined) return operation;
@@ -101,7 +104,7 @@ class CompiledRouter extends OpenAPIRouter {
     throw new Error(isKnownPath ? '405-methodNotAllowed' : '404-notFound');
   }
 
-  /** Query and body are parsed once, by the validator. */
+  /** Returns the parts of the request. The validator parses query and body, once. */
   override parseRequest({ state }: BackendRequest): ParsedRequest {
     const { method, path, headers, route, query, body } = state;
     return { method, path, headers, params: route?.params, query, cookies: {}, requestBody: body };
@@ -157,19 +160,22 @@ function readParameters(
   }
 }
 
-/** The contract at run time. */
+/** The API document at run time. */
 interface Contract {
   /** Finds the operation. Called before authentication, because the operation determines the required credentials. */
   readonly match: (state: Pick<RequestState, 'method' | 'path'>) => RequestState['route'];
   /**
-   * Its `handleRequest` checks credentials, validates the request, and calls the handler of the operation. Throws
-   * `not_found`, `method_not_allowed`, `unsupported_media_type`, `invalid_data`.
+   * Checks credentials, validates the request, and calls the handler of the operation, all in `handleRequest`. Throws
+   * `not_found`, `method_not_allowed`, `unsupported_media_type`, `invalid_data`, and the errors of the handlers.
    */
   readonly api: OpenAPIBackend;
 }
 
 export interface ContractOptions {
-  /** The OpenAPI document, see `generated/definition.ts`. It decides which security schemes an operation accepts. */
+  /**
+   * The API document without its schemas (`generated/definition.ts`). It decides which security schemes an operation
+   * accepts.
+   */
   readonly definition: Document;
   /** The served operations: rows of the generated table. */
   readonly operations: readonly Operation[];
@@ -177,14 +183,14 @@ export interface ContractOptions {
   /** Loads the shapes of bodies, with which all faults of an invalid body are found. */
   readonly bodyShapes?: (() => Promise<BodyShapes>) | undefined;
   readonly handlers: OperationHandlers;
-  /** An additional check of a valid request before its handler. Default: none. */
+  /** Checks a valid request before its handler runs. Default: none. */
   readonly preOperationHandler?: ((context: unknown, state: RequestState) => Promise<void>) | undefined;
-  /** Translates parameters and bodies of branded clients. */
+  /** Translates parameters and bodies from the client's brand. */
   readonly brand?: Pick<Brand, 'readParameter' | 'readBody'> | undefined;
 }
 
 /**
- * Builds the contract over openapi-backend, which is called once per request and runs its steps: match, security,
+ * Creates the contract on openapi-backend, which is called once per request and runs its steps: match, security,
  * validation, `preOperationHandler`, handler. The router and the validator are the ones above.
  *
  * INVARIANT: notFound, methodNotAllowed, validationFail, unauthorizedHandler and notImplemented are all registered, so
@@ -228,10 +234,10 @@ export async function createContract(options: ContractOptions): Promise<Contract
 }
 
 /**
- * The security schemes of the document. Each tells whether the credentials of a request belong to it.
+ * The security schemes of the document. Each function returns whether the request's credentials belong to the scheme.
  *
- * NOTE: `authenticate.ts` has checked the credentials before the body was read. Here the document decides whether they
- * suffice for the operation.
+ * NOTE: `authenticate.ts` has checked the credentials before the body was read. These functions only decide whether
+ * they are of a kind that the operation accepts.
  */
 const isProvenBy: Readonly<Record<string, (state: RequestState) => boolean>> = {
   appCredentials: ({ app, hasAppSecret, headers }) =>

@@ -1,23 +1,23 @@
 import type { GuidePage } from '../generated/pages.ts';
 import type { ReferenceDocument, ReferenceEntry } from './reference-document.ts';
 
-/** Everything that the navigation leads to. */
+/** The pages that the navigation links to. */
 export interface Navigation {
   readonly entries: ReadonlyMap<string, ReferenceEntry>;
   readonly guides: readonly GuidePage[];
 }
 
-/** The parts of every page of /docs. */
+/** The content of a page of `/docs`. */
 interface Shell extends Navigation {
   readonly title: string;
   /** HTML. */
   readonly main: string;
   readonly page: 'reference' | 'guide';
-  /** The path of the guide that is shown. */
+  /** The path of the guide that is shown; undefined for the reference. */
   readonly current?: string | undefined;
 }
 
-/** A whole page. The navigation works without the script, which adds search and the pages of operations. */
+/** Returns a whole page. The navigation works without the script, which adds search and the pages of operations. */
 export function docsHtml({ title, main, page, current, entries, guides }: Shell): string {
   const first = guides[0]?.path ?? '';
   const manual = guides.find(({ path }) => placeOf(path) === 'manual')?.path ?? '';
@@ -61,7 +61,7 @@ function placeOf(path: string | undefined): Place {
   return path.startsWith('guides/') ? 'guides' : 'manual';
 }
 
-/** The tags of the document by subject. Tags that are not listed follow at the end. */
+/** The tags of the document, grouped by subject. Tags that are not listed follow at the end. */
 const subjects: readonly (readonly [string, readonly string[]])[] = [
   [
     'Wallets',
@@ -73,7 +73,7 @@ const subjects: readonly (readonly [string, readonly string[]])[] = [
   ['Notifications', ['webhooks']],
 ];
 
-/** The navigation of the part that is shown: guides, the manual, or operations by tag and events. */
+/** Returns the navigation of the current part: guides, the manual, or operations by tag and events. */
 function contentsHtml({ entries, guides }: Navigation, current: string | undefined): string {
   const place = placeOf(current);
   const guided = guides.filter(({ path }) => placeOf(path) === 'guides');
@@ -99,7 +99,7 @@ function contentsHtml({ entries, guides }: Navigation, current: string | undefin
   ].join('\n');
 }
 
-/** `key_quorums` as words. Abbreviations are in capitals. */
+/** Returns a tag as words: `key_quorums` becomes `Key quorums`. */
 function wordsOf(tag: string): string {
   const words = tag.replaceAll('_', ' ');
   return abbreviations[tag] ?? words.charAt(0).toUpperCase() + words.slice(1);
@@ -129,7 +129,10 @@ function tagHtml(id: string, title: string, entries: readonly ReferenceEntry[]):
 
 const shortMethods: Readonly<Record<string, string>> = { DELETE: 'DEL' };
 
-/** A guide with its outline beside it, its position among the guides, and the guides before and after it. */
+/**
+ * Returns the content of a guide with its outline, its position in the series, and links to the guides before and after
+ * it.
+ */
 export function guideHtml(guide: GuidePage, html: string, { entries, guides }: Navigation): string {
   const place = placeOf(guide.path);
   const series = guides.filter(({ path }) => place === 'guides' && placeOf(path) === 'guides');
@@ -161,8 +164,8 @@ export function guideHtml(guide: GuidePage, html: string, { entries, guides }: N
 }
 
 /**
- * Links each mention of an operation in a guide, such as `POST /v1/wallets`, to its page. Pages of errors also mention
- * operations by their ids.
+ * Links each mention of an operation in a guide, such as `POST /v1/wallets`, to its page. On pages of errors, links
+ * operations by their ids as well.
  */
 function withOperationLinks(html: string, entries: Iterable<ReferenceEntry>, isError: boolean): string {
   const links = new Map(
@@ -177,7 +180,7 @@ function withOperationLinks(html: string, entries: Iterable<ReferenceEntry>, isE
   });
 }
 
-/** The content of `/docs` before an operation is chosen. */
+/** Returns the content of `/docs` while no operation is selected. */
 export function introductionHtml({ info, tags }: ReferenceDocument, { entries, guides }: Navigation): string {
   const series = guides.filter(({ path }) => placeOf(path) === 'guides');
   const cards = series.map(
@@ -197,7 +200,7 @@ export function introductionHtml({ info, tags }: ReferenceDocument, { entries, g
 <div class="wide" tabindex="0" role="region" aria-label="Resources"><table><thead><tr><th scope="col">Resource</th><th scope="col">What it is</th><th scope="col" class="number">Operations</th></tr></thead><tbody>${items.join('\n')}</tbody></table></div></div>`;
 }
 
-/** The first sentence of a text, or of the first paragraph of HTML. */
+/** Returns the first sentence of a text, or of the first paragraph of HTML. */
 function firstSentence(given: string): string {
   const text = given.includes('<p>')
     ? textOf(between(given, '<p>', '</p>').replaceAll(/<[^<>]*>/g, ''))
@@ -206,7 +209,7 @@ function firstSentence(given: string): string {
   return end === -1 ? text : text.slice(0, end + 1);
 }
 
-/** The text after the first `begin`, up to the `end` that follows. */
+/** Returns the text after the first `begin`, up to the next `end`. */
 function between(text: string, begin: string, end: string): string {
   const from = text.indexOf(begin) + begin.length;
   return text.slice(from, text.indexOf(end, from));
@@ -221,7 +224,10 @@ export interface SearchEntry {
   readonly text: string;
 }
 
-/** Everything that the search finds. `render`: writes the texts of this server into a guide. */
+/**
+ * Returns the entries of the search.
+ * @param render replaces the texts in a guide that differ between servers.
+ */
 export function searchEntries(
   { entries, guides }: Navigation,
   render: (html: string) => string,
@@ -236,7 +242,7 @@ export function searchEntries(
   return [...operations, ...guides.flatMap((guide) => sectionsOf({ ...guide, html: render(guide.html) }))];
 }
 
-/** The sections of a guide in HTML, and the rows of the table of settings. */
+/** Returns entries for the sections of a guide, and for the rows of the table of settings. */
 function sectionsOf({ path, title: guide, html }: GuidePage): SearchEntry[] {
   if (path.startsWith('errors/')) {
     const text = textOf(html.slice(html.indexOf('</h1>')));
@@ -265,7 +271,7 @@ function textOf(html: string): string {
     .trim();
 }
 
-/** Backticks mark code. */
+/** Escapes text for HTML. Text in backticks becomes code. */
 function proseHtml(text: string): string {
   return escapeHtml(text).replaceAll(/`([^`]*)`/g, '<code>$1</code>');
 }

@@ -9,8 +9,8 @@ const dontRetry = { 'x-should-retry': 'false' };
 const challenge = { 'www-authenticate': 'Basic realm="custos", charset="UTF-8"' };
 
 /**
- * The response to an error. An error that is not an `ApiError` is a bug or an outage. Its cause is logged with the
- * request id and never sent to the caller.
+ * Returns the response to an error. An error that is not an `ApiError` is a bug or an outage. Its cause is logged with
+ * the request id and never sent to the caller.
  */
 export function answerError(error: unknown, state: RefusedState, log: Log): Answer {
   const { id: requestId } = state;
@@ -34,12 +34,12 @@ export function answerError(error: unknown, state: RefusedState, log: Log): Answ
   };
 }
 
-/** The part of a request that its refusal needs. */
+/** The parts of a request that the response to an error depends on. */
 type RefusedState = Pick<RequestState, 'id'> & Partial<Pick<RequestState, 'route' | 'headers'>>;
 
 /**
- * The body of a refusal. For codes of the RFCs, it has `error` and `error_description` (RFC 6749 §5.2), which OAuth
- * clients read.
+ * Returns the body of a refusal. For codes of the OAuth RFCs, it has `error` and `error_description` (RFC 6749 §5.2),
+ * which OAuth clients read.
  */
 export function refusalBody(error: ApiError, { route }: Pick<RefusedState, 'route'>): object {
   const { oauthError } = errorCatalogue[error.code];
@@ -54,7 +54,7 @@ export function refusalBody(error: ApiError, { route }: Pick<RefusedState, 'rout
   };
 }
 
-// Covers a short failover, without delaying clients after a brief outage.
+// Long enough for a short failover, but short enough not to delay clients after a brief outage.
 const RETRY_AFTER_SECONDS = 2;
 
 function unavailable(message: string): ApiError {
@@ -64,9 +64,9 @@ function unavailable(message: string): ApiError {
 }
 
 /**
- * The headers of every refusal with this status.
+ * Returns the headers of every refusal with this status.
  *
- * CHOICE: scripts of web pages get no challenge, because the browser would ask its user for a password before the
+ * CHOICE: scripts of web pages get no challenge, because the browser would prompt its user for a password before the
  * script sees the 401. Only browsers send `sec-fetch-site`; other clients also send the mode.
  */
 export function refusalHeaders(status: number, { headers }: RefusedState): Record<string, string> {

@@ -7,8 +7,8 @@ import { operationOf, type RequestState } from './request-state.ts';
 const HEADER = 'service-idempotency-key';
 
 /**
- * Refuses an idempotency key where it has no effect, because the client would expect that it can safely repeat the
- * request.
+ * Refuses an idempotency key for an operation that ignores keys, because the client would expect that it can safely
+ * repeat the request.
  *
  * CHOICE: an operation accepts idempotency keys if it creates, sends or changes something by POST, or proposes an
  * intent. Published clients send a key only where the operation lists it. GET ignores keys. These requests refuse them:
@@ -29,8 +29,10 @@ export function refuseUnusedKey(state: RequestState): void {
 }
 
 /**
- * The idempotency key of a request with its fingerprint; undefined if none is sent or the operation does not support
- * them.
+ * Returns the idempotency key of a request with the fingerprint of the request; undefined if no key was sent or the
+ * operation accepts none.
+ *
+ * @throws ApiError invalid_data for a body without a canonical form.
  */
 export function idempotencyUseOf(state: RequestState): IdempotencyUse | undefined {
   const operation = operationOf(state);
@@ -42,10 +44,10 @@ export function idempotencyUseOf(state: RequestState): IdempotencyUse | undefine
     const text = [operation.id, canonicalJson({ ...params }), canonicalJson(state.body ?? null)].join('\n');
     return {
       appId: state.app!.id,
-      // Each user has their own keys, so a user never gets the response of another.
+      // Each user has separate keys, so no user gets the response to another user's request.
       key: state.userId === undefined ? key : `${state.userId}\n${key}`,
       fingerprint: hash('sha256', text, 'base64'),
-      // INVARIANT: set by authentication; no public operation supports idempotency keys.
+      // INVARIANT: authentication has set the proof, because no public operation accepts idempotency keys.
       proof: state.proof!,
       nowMs: state.nowMs,
     };
@@ -56,12 +58,13 @@ export function idempotencyUseOf(state: RequestState): IdempotencyUse | undefine
 }
 
 /**
- * Whether a refusal is stored as the response to every replay of its request.
+ * Returns whether a refusal is stored as the response to every repetition of its request.
  *
  * CHOICE: four kinds are not stored. 401, because an unauthorized caller must not use up the key of an authorized one,
  * and a retry may be signed correctly. 5xx, because the work was rolled back and a retry can succeed.
  * `policy_violation`, because the policy may have changed. `transaction_broadcast_failure` when the work was rolled
- * back because the chain could not be reached, since nothing was signed.
+ * back because the chain could not be reached, since nothing was signed. Refusals that are marked as final are always
+ * stored.
  */
 export function isStoredRefusal(error: unknown): error is ApiError {
   if (!(error instanceof ApiError)) return false;

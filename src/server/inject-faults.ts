@@ -6,9 +6,9 @@ import { type Answer, operationOf, type RequestState, type WriteResponse } from 
 
 export interface FaultOptions {
   readonly find: FindRequestFault;
-  /** Requests to which no rule applies: the inspector's own requests. */
+  /** Returns whether no rule applies to a request: the inspector's own requests. */
   readonly isSpared: (request: IncomingMessage) => boolean;
-  /** Ends all delays. */
+  /** Aborted when the server stops; ends all delays. */
   readonly stopping: AbortSignal;
 }
 
@@ -16,7 +16,8 @@ export interface FaultOptions {
 const SLOW_PARTS = 10;
 
 /**
- * Applies the faults of rules: it delays or refuses a request, or breaks its response.
+ * Returns a step that applies the rules of the sandbox to a request: it delays or refuses the request, or breaks its
+ * response.
  *
  * CHOICE: delays are in real time, even with a frozen clock, because clients' timeouts are in real time. Faults are
  * injected after credentials and contract have been checked, so a client with a wrong secret still gets that error.
@@ -117,7 +118,7 @@ function cut(fault: RequestFault, what: string): NonNullable<RequestState['injec
   };
 }
 
-/** Resolves after the delay, or when the client disconnects or the server stops. */
+/** Resolves after the delay, or earlier when the client disconnects or the server stops. */
 function pause(delayMs: number, response: ServerResponse, stopping: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const finish = (): void => {
@@ -144,7 +145,7 @@ const writeHalf: WriteResponse = (response, { status, headers }, text) => {
   response.write(bytes.subarray(0, Math.floor(bytes.length / 2)), () => response.destroy());
 };
 
-/** The head at once, then equal parts of the body. */
+/** Returns a writer that sends the head at once, and then equal parts of the body with pauses in between. */
 function slowly(delayMs: number, stopping: AbortSignal): WriteResponse {
   return (response, { status, headers }, text = '') => {
     const bytes = Buffer.from(text);

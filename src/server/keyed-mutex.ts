@@ -1,30 +1,34 @@
 import { ApiError } from '../errors.ts';
 
 interface Held {
-  /** Whether other callers held it first. */
+  /** Whether the caller had to wait for other callers. */
   readonly hasWaited: boolean;
   release(): void;
 }
 
 /**
- * CHOICE: the maximum number of waiting requests for one wallet. Letting more requests wait would not serve them any
- * sooner.
+ * CHOICE: the maximum number of requests that wait for one name, for example for one wallet. More waiting requests
+ * would not be served any sooner.
  */
 const MAX_WAITING = 256;
 const WAIT_MS = 5_000;
 
 export interface KeyedMutex {
-  /** Waits for earlier callers with the same name. */
+  /**
+   * Waits until all earlier callers with the same name have released the mutex.
+   *
+   * @throws ApiError unavailable after too long a wait, or when too many callers wait.
+   */
   acquire(name: string): Promise<Held>;
 }
 
 /**
- * Admits callers with the same name one at a time, in the order of arrival.
+ * Creates a mutex per name. Callers with the same name get it one at a time, in the order of arrival.
  *
- * @param waitMs the maximum wait, after which the caller is refused.
+ * @param waitMs the maximum wait of a caller.
  */
 export function createKeyedMutex(waitMs = WAIT_MS): KeyedMutex {
-  /** The waiting callers, by the held name. */
+  /** The waiting callers of each name that is locked. */
   const waiting = new Map<string, Set<() => void>>();
 
   function heldBy(name: string, hasWaited: boolean): Held {

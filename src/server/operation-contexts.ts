@@ -11,7 +11,7 @@ import type {
 import type { RequestState } from './request-state.ts';
 import type { UnitOfWork } from './unit-of-work.ts';
 
-/** Callbacks of a handler for after its transaction. */
+/** Callbacks that a handler has registered for after its transaction, and the signatures that it has verified. */
 export interface Later {
   readonly afterCommit: AfterCommitWork[];
   readonly afterRefusal: RefusalWork[];
@@ -23,7 +23,7 @@ export interface Later {
 
 const none: ReadonlySet<never> = new Set();
 
-/** Nothing registered yet. */
+/** Returns an empty `Later`. */
 export function nothingLater(): Later {
   return { afterCommit: [], afterRefusal: [], signers: none, payloads: none };
 }
@@ -33,7 +33,7 @@ type RefusalWork = UnitWork<void>;
 export function planContextOf(em: SqlEntityManager, state: RequestState, services: Services): PlanContext {
   return {
     ...services,
-    // INVARIANT: set by authentication, except for public operations, whose handlers cannot read it.
+    // INVARIANT: authentication has set the app, except for public operations, whose handlers cannot read it.
     app: state.app!,
     em,
     nowMs: state.nowMs,
@@ -48,7 +48,7 @@ function keyOf({ headers, route }: RequestState): string | undefined {
   return typeof key === 'string' ? key : undefined;
 }
 
-/** The parts of a context that do not depend on the request. */
+/** The parts of a context that are not in the state of the request. */
 interface Given {
   readonly services: Services;
   readonly ports: ReturnType<Pass['portsFor']>;
@@ -56,15 +56,14 @@ interface Given {
   readonly later: Later;
 }
 
-/** The context of the handler of a request. */
+/** Returns the context in which the handler of a request runs. */
 export function contextOf(
   unit: UnitOfWork,
   state: RequestState,
   { services, ports, inUnit, later }: Given,
 ): OperationContext {
   const { keyStore, ids, entropy, acquireMutex } = ports;
-  // HOT: every request copies the services once. Copying them again into the same object takes as long as finding the
-  // operation.
+  // HOT: copy the services once per request, here. A second copy takes as long as finding the operation.
   return {
     ...services,
     keyStore,
@@ -102,7 +101,7 @@ type Run = (
   planned: Planned<unknown> | undefined,
 ) => Promise<unknown>;
 
-/** A handler without its specific types, which the compiler checks in the registry. */
+/** A handler as the server calls it. The compiler has checked its specific types in the generated registry. */
 export interface AnyHandler {
   readonly plan?: (input: Input, context: PlanContext) => Promise<unknown>;
   readonly run: Run;

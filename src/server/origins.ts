@@ -6,16 +6,16 @@ import type { Operation } from './route-index.ts';
 
 type Match = (request: Pick<RequestState, 'method' | 'path'>) => RequestState['route'];
 
-/** Operations that web pages may call: everything that does not need the app secret. */
+/** The security of the operations that web pages may call: all that do not need the app secret. */
 const openToPages: ReadonlySet<Operation['security']> = new Set(['none', 'app-or-origin', 'app-or-user']);
 
-// CHOICE: browsers repeat a preflight after ten minutes.
+// CHOICE: browsers may cache the response to a preflight for ten minutes.
 const PREFLIGHT_SECONDS = '600';
 
 /**
- * The response to a browser's preflight of an operation that web pages may call; undefined for any other request. A
- * preflight names no app, so it accepts every origin. The response to the request itself names only the origins that
- * the app allows.
+ * Returns the response to a browser's preflight for an operation that web pages may call; undefined for any other
+ * request. A preflight names no app, so every origin is accepted. The response to the request itself names only an
+ * origin that the app allows.
  */
 export function answerPreflight(
   { method, path, headers }: Pick<RequestState, 'method' | 'path' | 'headers'>,
@@ -39,14 +39,14 @@ export function answerPreflight(
   };
 }
 
-/** Lets the page that sent the request read the response. */
+/** Lets the web page that sent the request read the response. */
 export function allowPage({ response }: Pick<RequestState, 'response'>, origin: string): void {
   response.setHeader('access-control-allow-origin', origin);
   response.setHeader('access-control-expose-headers', 'x-request-id, retry-after, x-ratelimit-reset');
   response.setHeader('vary', 'origin');
 }
 
-/** The names under which a server is reached. */
+/** The host and the URLs under which clients reach a server. */
 interface OwnNames {
   readonly host: string;
   readonly publicUrls: readonly string[];
@@ -56,18 +56,18 @@ interface OwnNames {
 export type Caller = Pick<RequestState, 'headers' | 'remoteAddress'>;
 
 /**
- * With this challenge, a browser asks for a user name and a password, and sends them with every later request to this
- * server.
+ * With this challenge, a browser prompts for a user name and a password, and sends them with every later request to
+ * this server.
  */
 const challenge = { 'www-authenticate': 'Basic realm="control token", charset="UTF-8"' };
 
 /**
- * Accepts programs on this machine without credentials, and any caller with the control token. The token comes as a
- * bearer token, or as the password of HTTP Basic, for which browsers ask.
+ * Returns a check that accepts programs on this machine without credentials, and any caller with the control token. The
+ * token is sent as a bearer token, or as the password of HTTP Basic, which browsers prompt for.
  *
  * CHOICE: web pages of other sites get 404, even with a token: they run in a browser on this machine, so they connect
- * from loopback as well. Their `Origin` header, or a foreign `Host` (DNS rebinding), shows it. All other callers get
- * 404 if the server has no token, and 401 otherwise.
+ * from loopback as well. Their `Origin` header, or a foreign `Host` (DNS rebinding), reveals them. All other callers
+ * get 404 if the server has no token, and 401 otherwise.
  */
 export function requireLocalCaller(names: OwnNames, controlToken?: string): (caller: Caller) => void {
   const isOwn = isOwnOf(ownHostsOf(names));
@@ -90,7 +90,7 @@ export function requireLocalCaller(names: OwnNames, controlToken?: string): (cal
   };
 }
 
-/** Whether a web page of another site sent the request. */
+/** Returns whether a web page of another site sent the request. */
 export function isForeignPage({ host = '', origin }: Caller['headers']): boolean {
   return origin !== undefined && origin.replace(/^https?:\/\//, '') !== host;
 }
@@ -109,11 +109,11 @@ function isEqual(sent: string, expected: string): boolean {
 }
 
 /**
- * Refuses requests from web pages of other sites to a server on loopback, which browsers on this machine can reach.
- * `Origin`, or a foreign `Host` (DNS rebinding), reveals them. Allowed are pages on loopback, and pages of an app whose
- * allowed origins take the place of a secret.
+ * Returns a check that refuses requests from web pages of other sites. Browsers on this machine can reach a server on
+ * loopback. `Origin`, or a foreign `Host` (DNS rebinding), reveals such pages. Pages on loopback are allowed, and so
+ * are pages that call an operation for which the app's allowed origins replace a secret.
  *
- * @throws ApiError foreign_host.
+ * The check throws `foreign_host`.
  */
 export function requireOwnHost(names: OwnNames): (state: Pick<RequestState, 'headers' | 'route'>) => void {
   const isOwn = isOwnOf(ownHostsOf(names));
@@ -137,10 +137,13 @@ function ownHostsOf({ host, publicUrls }: OwnNames): ReadonlySet<string> {
   return new Set([...localHosts, ...own]);
 }
 
-/** The same few URLs are checked for every request, and parsing a URL takes longer than finding the operation. */
+/**
+ * The maximum number of cached URLs. The same few URLs are checked for every request, and parsing a URL takes longer
+ * than finding the operation.
+ */
 const MAX_OWN_URLS = 100;
 
-/** Whether a URL has one of these hosts. */
+/** Returns a function that tells whether a URL has one of these hosts. */
 function isOwnOf(ownHosts: ReadonlySet<string>): (url: string) => boolean {
   const known = new Set<string>();
   return (url) => {
@@ -151,7 +154,7 @@ function isOwnOf(ownHosts: ReadonlySet<string>): (url: string) => boolean {
   };
 }
 
-/** Whether a server that listens on this host can only be reached from this machine. */
+/** Returns whether only this machine can reach a server that listens on this host. */
 export function isLoopbackHost(host: string): boolean {
   return host === 'localhost' || (isIP(host) !== 0 && isLoopback(host));
 }
@@ -160,7 +163,7 @@ const localHosts = new Set(['localhost', '127.0.0.1', '[::1]']);
 
 const isLocal = isOwnOf(localHosts);
 
-/** Whether an origin is a web page of this machine, such as a page of a development server. */
+/** Returns whether an origin is a web page on this machine, such as a page of a development server. */
 export function isLocalOrigin(origin: string): boolean {
   return isLocal(origin);
 }

@@ -4,9 +4,9 @@ import { printParseErrorCode, visit } from 'jsonc-parser';
 import { ApiError, shorten } from '../errors.ts';
 import type { Operation } from './route-index.ts';
 
-/** The first fault of a text that is not JSON. */
+/** The first syntax error in a text that is not JSON. */
 interface JsonFault {
-  /** Counted from 1. */
+  /** Counted from 1, like the column. */
   readonly line: number;
   readonly column: number;
   readonly expected: string;
@@ -20,7 +20,7 @@ class FaultFoundError extends Error {
   }
 }
 
-/** Errors inside a token, whose position is the start of the token. */
+/** Errors inside a token, and what was expected. Their position is the start of the token. */
 const insideTokens: Readonly<Record<string, string>> = {
   InvalidUnicode: 'four hex digits after each `\\u` of this string',
   InvalidEscapeCharacter: 'backslashes of this string to be escaped',
@@ -30,10 +30,10 @@ const insideTokens: Readonly<Record<string, string>> = {
 };
 
 /**
- * The first token that violates the grammar of RFC 8259, or undefined. Called only after `JSON.parse` has failed,
- * because its messages do not always contain the position.
+ * Returns the first token that violates the grammar of RFC 8259; undefined if there is none. Call it only after
+ * `JSON.parse` has failed, whose messages do not always contain the position.
  *
- * INVARIANT: up to its first fault, the text is not nested too deeply for the call stack.
+ * INVARIANT: up to its first syntax error, the text is not nested too deeply for the call stack.
  */
 export function findJsonFault(text: string): JsonFault | undefined {
   const open: ('{' | '[')[] = [];
@@ -43,7 +43,7 @@ export function findJsonFault(text: string): JsonFault | undefined {
     if (innermost === undefined) expected = 'the end of the text';
     else expected = innermost === '{' ? '`,` or `}`' : '`,` or `]`';
   };
-  // The length is 0 where the text ends before the bracket.
+  // The length is 0 if the text ends before the bracket.
   const onEnd = (_offset: number, length: number): void => {
     if (length === 0) return;
     open.pop();
@@ -95,7 +95,7 @@ function isForm(headers: IncomingHttpHeaders): boolean {
 }
 
 /**
- * The fields of a form that the operation knows. Source: RFC 6749 section 3.2: unknown fields and empty fields are
+ * Returns the fields of a form that the operation defines. RFC 6749 section 3.2: unknown fields and empty fields are
  * ignored, and no field may be repeated.
  *
  * @throws ApiError invalid_request
@@ -113,18 +113,19 @@ function parseForm(raw: Buffer, known: readonly string[]): Record<string, string
   return fields;
 }
 
-// CHOICE: deeper than any schema of the contract, but shallow enough for every recursive function that reads a body.
+// CHOICE: deeper than any schema of the API, but shallow enough for every recursive function that reads a body.
 const MAX_DEPTH = 128;
 // CHOICE: objects with tens of thousands of members take long to parse and validate, and so do hundreds of thousands of
-// small objects or values. No schema of the contract comes near these limits.
+// small objects or values. No schema of the API comes near these limits.
 const MAX_MEMBERS = 5_000;
 const MAX_NODES = 50_000;
 const MAX_VALUES = 100_000;
 
 /**
- * Parses the body, which is ignored if the operation has none. Throws `unsupported_media_type`; `invalid_data` with the
- * position of a syntax error, or with the pointer of a duplicate member (RFC 7493 section 2.3); `invalid_request` for a
- * form that repeats a field.
+ * Parses the body. Undefined if the operation has none.
+ *
+ * @throws ApiError unsupported_media_type; invalid_data for a missing or too complex body, for a syntax error with its
+ * position, or for a duplicate member with its pointer (RFC 7493 section 2.3); invalid_request for an invalid form.
  */
 export function parseBody(operation: Operation, headers: IncomingHttpHeaders, raw: Buffer): unknown {
   if (!operation.hasBody) return undefined;
@@ -138,7 +139,7 @@ export function parseBody(operation: Operation, headers: IncomingHttpHeaders, ra
   const members = countSmall(raw);
   const text = raw.toString('utf8');
   const body = parseJson(text);
-  // `JSON.parse` keeps the last member of each name.
+  // Of members with the same name, `JSON.parse` keeps only the last one.
   if (membersOf(body) !== members) throw memberSentTwice(text);
   return body;
 }
@@ -183,7 +184,7 @@ function countSmall(raw: Buffer): number {
   let nodes = 0;
   let values = 1;
   let inString = false;
-  // Member count of the open object at each depth.
+  // The number of members in the open object at each depth.
   const members = new Uint32Array(MAX_DEPTH + 1);
   for (let index = 0; index < raw.length; index += 1) {
     const byte = raw[index];
@@ -211,7 +212,7 @@ function countSmall(raw: Buffer): number {
   return total;
 }
 
-/** The members of all objects in a parsed body. */
+/** Returns the number of members of all objects in a parsed body. */
 function membersOf(value: unknown): number {
   if (typeof value !== 'object' || value === null) return 0;
   let total = 0;
@@ -231,14 +232,14 @@ function membersOf(value: unknown): number {
 const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"?|[{}[\],]/gs;
 
 interface Open {
-  /** Undefined for a list. */
+  /** The names of an object's members; undefined for a list. */
   readonly names: Set<string> | undefined;
   /** The name or index of the current value. */
   at: string | number | undefined;
 }
 
 /**
- * The refusal of a body in which an object has a member twice.
+ * Returns the refusal of a body in which an object has two members with the same name.
  *
  * INVARIANT: `text` is JSON.
  */

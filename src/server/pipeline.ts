@@ -39,14 +39,14 @@ import type { Operation, RequestValidators } from './route-index.ts';
 import { createTransportGuard, refuseDuplicateHeaders, type TransportRules } from './transport-guards.ts';
 import { writeTogether } from './write-together.ts';
 
-/** Called for every answered request. `code`: the error code of a refusal. */
+/** Called with the outcome of every request, for metrics. `code` is the error code of a refusal. */
 type Observe = (operation: string, status: number, durationMs: number, code: string | undefined) => void;
 
-/** Records a request as a span of a trace. */
+/** Records requests as spans of traces. */
 interface RequestTracer {
   request(headers: IncomingHttpHeaders, work: () => Promise<void>): Promise<void>;
   /**
-   * Called at the end of `work`.
+   * Completes the span. Called at the end of `work`.
    * @returns the id of the trace.
    */
   describe(end: {
@@ -65,58 +65,58 @@ export interface PipelineOptions {
   /** Loads the shapes of bodies, with which all faults of an invalid body are found. */
   readonly bodyShapes?: (() => Promise<BodyShapes>) | undefined;
   readonly handlers: OperationHandlers;
-  /** Throws for requests that fit the contract but are refused, such as text with U+0000. */
+  /** Refuses some requests that the schemas accept, such as text with U+0000. */
   readonly checkInput?: ((state: RequestState) => void) | undefined;
-  /** Applies an injected fault to a request, before its handler. Throws to refuse the request. */
+  /** Applies an injected fault to a request, before its handler runs. Throws to refuse the request. */
   readonly injectFault?: ((state: RequestState) => Promise<void>) | undefined;
   readonly transport: TransportRules;
   readonly authenticate: Authenticate;
-  /** Without it, requests are not traced. */
+  /** Default: requests are not traced. */
   readonly tracer?: RequestTracer | undefined;
-  /** Without it, every request is admitted. */
+  /** Default: every request is admitted. */
   readonly admission?: Pick<Admission, 'enter' | 'leave'> | undefined;
   readonly rateLimiter?: RateLimiter | undefined;
-  /** Default: a reader with its own budget. */
+  /** Default: a reader with a budget of its own. */
   readonly readBody?: ReadBody | undefined;
   readonly brand?: Brand | undefined;
   readonly publicBaseUrls: () => readonly string[];
   /** See `ProofOptions`. */
   readonly isHostSigned: boolean;
   readonly clock: Clock;
-  /** The time of a request with this method, if it differs from the clock. */
+  /** Returns the time of a request with this method, if it differs from the clock's. */
   readonly timeOf?: ((method: string | undefined) => number) | undefined;
   readonly log: Log;
   readonly newRequestId: () => string;
   readonly observe?: Observe | undefined;
-  /** Explains refusals, for the record and for `data.hint`. */
+  /** Explains why a request was refused, for its record and, if `isHintSent`, for `data.hint`. */
   readonly refusals?: { readonly explain: ExplainRefusal; readonly isHintSent: boolean } | undefined;
   /** Records denials in the audit log before they are sent. */
   readonly recordDenial?: RecordDenial | undefined;
   readonly record?: RecordRequest | undefined;
-  /** Long polls, which are logged at `debug`. Default: none. */
+  /** Returns whether a request is a long poll, which is logged at `debug`. Default: none. */
   readonly isLongPoll?: (state: RequestState) => boolean;
-  /** The share of requests without an error that is logged, from 0 to 1. Default: all. */
+  /** The share of successful requests that are logged, from 0 to 1. Slow requests are always logged. Default: all. */
   readonly loggedShare?: number | undefined;
 }
 
-/** Answers one request; never rejects. */
+/** Handles one request and sends its response. Never rejects. */
 export type Pipeline = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
 
 /** The response to a request that was not admitted. */
 type Refused = Answer & { readonly isRefused: true };
 
-/** The operation in logs and metrics of requests without a matching operation. */
+/** Stands for the operation in logs and metrics if none matches the request. */
 const NO_OPERATION = 'none';
 
-/** CHOICE: requests that take longer are logged, whatever the share. */
+/** CHOICE: slower requests are logged, whatever the share. */
 const SLOW_MS = 1_000;
 
 /** CHOICE: the largest body of an OAuth client that is read before its credentials are known. */
 const MAX_CLIENT_BODY_BYTES = 16_384;
 
 /**
- * The path of every request: transport (HTTPS) -> match -> admission -> credentials -> rate limit -> body -> validate
- * -> work limit -> expiry and proof -> handler -> response. Each step throws to refuse the request.
+ * Creates the pipeline. The path of every request: transport (HTTPS) -> match -> admission -> credentials -> rate limit
+ * -> body -> validate -> work limit -> expiry and proof -> handler -> response. Each step throws to refuse the request.
  *
  * INVARIANT: no part of a body is in memory before the credentials in the headers have been checked. Bodies of
  * operations that need neither credentials nor a body are never read. OAuth clients may send their credentials in the
@@ -147,7 +147,7 @@ export async function createPipeline(options: PipelineOptions): Promise<Pipeline
     handlers: options.handlers,
   });
 
-  /** Credentials, rate limit and body. */
+  /** Checks the credentials, counts the request, and reads the body. */
   const receive = async (state: RequestState): Promise<void> => {
     const { request } = state;
     await options.authenticate(state);
@@ -220,22 +220,22 @@ function overloaded(refusal: Answer | undefined): Refused | undefined {
   return refusal && { ...refusal, isRefused: true };
 }
 
-/** The outcome of a request. */
+/** How a request ended. */
 interface Ending {
   readonly sent: Answer | Refused;
   /** The error of a refused request. */
   readonly refusal: unknown;
-  /** By the monotonic clock. */
+  /** When the request arrived, by the monotonic clock. */
   readonly startedMs: number;
 }
 
-/** Sends the response to a request, records it and logs it. */
+/** Returns a function that sends the response to a request, records the request and logs it. */
 function createFinish(options: PipelineOptions): (state: RequestState, ending: Ending) => void {
   const { brand, log, record } = options;
   const isSampled = shareOf(options.loggedShare ?? 1);
   return (state, { sent: answer, refusal, startedMs }) => {
     const { status } = answer;
-    // The explanation and the record have no effect on the response.
+    // Explaining and recording must not affect the response.
     const explain = (): Why | undefined =>
       attempt(log, () => options.refusals?.explain(refusedOf(state, answer, refusal)));
     const why = whyOf(state.injected, status, explain);
@@ -273,7 +273,7 @@ function createFinish(options: PipelineOptions): (state: RequestState, ending: E
   };
 }
 
-/** Runs work on which the response does not depend. */
+/** Runs work that must not affect the response. Logs its errors. */
 function attempt<T>(log: Log, work: () => T): T | undefined {
   try {
     return work();
@@ -283,7 +283,7 @@ function attempt<T>(log: Log, work: () => T): T | undefined {
   }
 }
 
-/** True for this share of the calls, evenly distributed. */
+/** Returns a function that returns true for this share of its calls, evenly distributed. */
 function shareOf(share: number): () => boolean {
   let due = 0;
   return () => {
@@ -294,7 +294,7 @@ function shareOf(share: number): () => boolean {
   };
 }
 
-/** The error for the response: the error of the audit log, if the denial cannot be recorded. */
+/** Records a denial. Returns the error to send: if recording fails, the error of the audit log. */
 async function recorded(
   state: RequestState,
   error: unknown,
@@ -364,7 +364,7 @@ interface Sending {
 /** CHOICE: one year, for this host only. The server does not know whether subdomains have HTTPS. */
 const STRICT_TRANSPORT = 'max-age=31536000';
 
-/** Sends the response. */
+/** Sends the response, in the client's brand. */
 function send(state: RequestState, answer: Answer, { brand, isStrict }: Sending): Written {
   const { response } = state;
   const text = brand === undefined ? textOf(answer) : brandedTextOf(answer, brand);
@@ -390,7 +390,7 @@ function textOf({ text, body }: Answer): string | undefined {
 }
 
 function brandedTextOf(answer: Answer, brand: Brand): string | undefined {
-  // Files contain no names of the contract.
+  // Files contain no names to translate.
   if (answer.fileType !== undefined) return answer.text;
   const body = answer.text === undefined ? answer.body : JSON.parse(answer.text);
   if (body === undefined) return undefined;

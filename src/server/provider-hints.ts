@@ -7,7 +7,7 @@ import { answerError } from './error-response.ts';
 import { createBodyReader, discardBody, RequestAbortedError } from './read-body.ts';
 import { createTransportGuard, type TransportRules } from './transport-guards.ts';
 
-/** A provider and its environment. */
+/** The provider that sent a notification, and its environment. */
 interface HintSource {
   readonly provider: string;
   readonly environment: FiatEnvironment;
@@ -15,23 +15,23 @@ interface HintSource {
 
 interface ProviderHintsOptions {
   readonly fiatProviders: FiatProviders;
-  /** Real time, because notifications have a date. */
+  /** Real time, even in a sandbox, because notifications are dated. */
   readonly clock: Clock;
   readonly log: Log;
   readonly newRequestId: () => string;
   readonly transport: TransportRules;
-  /** Schedules an earlier poll of the resources that the hints name. */
+  /** Schedules an earlier poll of the resources that a notification names. */
   take(source: HintSource, hints: readonly FiatHint[]): Promise<void>;
 }
 
-/** CHOICE: notifications contain one object. */
+/** CHOICE: the maximum size of a notification, which contains one object. */
 const MAX_BYTES = 65_536;
 const PATH = /^\/provider_hints\/([a-z0-9_]{1,32})\/([a-z]{1,16})$/;
 
 /**
- * `POST /provider_hints/{provider}/{environment}`: notifications of fiat providers. A signed notification only triggers
- * an earlier poll of the provider; its content is not stored. Not part of the contract. The signature is the only
- * credential.
+ * Serves `POST /provider_hints/{provider}/{environment}`, where fiat providers send notifications. A signed
+ * notification only triggers an earlier poll of the provider; its content is not stored. The path is not in the API
+ * document. The signature is the only credential.
  */
 export function providerHints(options: ProviderHintsOptions): Mount {
   const guard = createTransportGuard(options.transport);

@@ -6,7 +6,7 @@ import {
   settleRateLevels,
 } from '../storage/postgres/rate-levels.ts';
 
-/** The size of a token bucket and how fast it refills. */
+/** The capacity of a token bucket, and how fast it refills. */
 export interface Allowance {
   /** Names the limit in keys, headers and metrics. */
   readonly name: string;
@@ -14,7 +14,7 @@ export interface Allowance {
   readonly perSecond: number;
 }
 
-/** The state of an allowance after a request for points. */
+/** The state of a bucket after a request for points. */
 interface Usage {
   readonly isGranted: boolean;
   /** The points in use. Above the capacity when several processes have granted too much at once. */
@@ -26,15 +26,15 @@ interface Usage {
  * that would raise it above the capacity is refused. Every decision is made in memory.
  *
  * With a shared table, each process adds its granted points to the table five times a second, in one statement for all
- * keys. The statement returns the levels with the points of the other processes, and the process adopts them. So N
- * processes together exceed the limit by at most N - 1 times (capacity + `SETTLE_MS` of refill). The excess is charged
- * as well: nothing more is granted until the level has fallen, so the long-term rate is exact. While the table cannot
- * be reached, each process counts on its own.
+ * keys. The statement returns the levels including the points of other processes, and the process adopts them. So N
+ * processes together exceed the limit by at most N - 1 times (capacity + `SETTLE_MS` of refill). The excess counts as
+ * well: nothing more is granted until the level has fallen, so the long-term rate is exact. While the table is
+ * unavailable, each process counts on its own.
  */
 export interface RateLevels {
   /** Charges the points if the allowance has enough left. */
   take(allowance: Allowance, key: string, points: number): Usage;
-  /** The current level; charges nothing. */
+  /** Returns the current level, without charging anything. */
   levelOf(allowance: Allowance, key: string): number;
   giveBack(allowance: Allowance, key: string, points: number): void;
 }
@@ -54,17 +54,20 @@ interface Bucket {
   level: number;
   atMs: number;
   readonly perSecond: number;
-  /** Points that the table does not have yet. */
+  /** Points that were granted but are not in the table yet. */
   unsettled: number;
-  /** When the first of these points was granted. */
+  /** When the first of the unsettled points was granted. */
   sinceMs: number;
 }
 
-/** CHOICE: how long a process decides without the latest levels of the others. */
+/** CHOICE: how long a process decides without the latest levels of other processes. */
 const SETTLE_MS = 200;
 /** If unsettled points are older than a few intervals, the table hangs. */
 const LATE_MS = 5 * SETTLE_MS;
-/** CHOICE: the least recently used entries are evicted first. An entry takes about 200 bytes. */
+/**
+ * CHOICE: the maximum number of buckets in memory; the least recently used are evicted first. Each takes about 200
+ * bytes.
+ */
 const MAX_KEYS = 100_000;
 /** The maximum number of keys in one statement. */
 const KEYS_AT_ONCE = 5_000;
@@ -98,7 +101,7 @@ export function createRateLevels({
   return {
     take(allowance, key, points) {
       const [id, bucket] = bucketOf(allowance, key);
-      // A request that costs more than the whole allowance passes when nothing is used. Its points are paid off
+      // A request that costs more than the whole capacity is granted when the bucket is unused. The excess refills
       // afterwards.
       const isGranted = bucket.level === 0 || bucket.level + points <= allowance.capacity;
       if (isGranted) charge(id, bucket, points);
@@ -117,8 +120,9 @@ function drained({ level, atMs, perSecond }: Bucket, nowMs: number): number {
 }
 
 /**
- * The part of the unsettled points that is charged to the table. While a statement hangs, points accumulate although
- * most of them have been refilled. Charging all of them at once would refuse a caller who never exceeded the limit.
+ * Returns how many of the unsettled points are charged to the table. While a statement hangs, points accumulate
+ * although most of them have been refilled. Charging all of them at once would refuse a caller who never exceeded the
+ * limit.
  */
 function owed({ unsettled, sinceMs, perSecond }: Bucket, nowMs: number): number {
   const lateMs = Math.max(0, nowMs - sinceMs - LATE_MS);
@@ -130,7 +134,7 @@ interface LevelShare {
 }
 
 function shareLevels({ pool, log }: SharedLevels, now: () => number): LevelShare {
-  /** The buckets with points that the table does not have. */
+  /** The buckets with unsettled points. */
   let waiting = new Map<string, Bucket>();
   let isScheduled = false;
   let isAway = false;
@@ -143,13 +147,13 @@ function shareLevels({ pool, log }: SharedLevels, now: () => number): LevelShare
     const granted = settled.map(([key, bucket]) => {
       return { key, points: owed(bucket, startMs), perSecond: bucket.perSecond };
     });
-    // Also after a failed statement. The table may or may not have the points, and charging them again could refuse
+    // Reset even if the statement fails. The table may or may not have the points, and charging them again could refuse
     // requests for no reason.
     for (const [, bucket] of settled) bucket.unsettled = 0;
     const levels = await settleRateLevels(pool, granted);
     const nowMs = now();
     for (const [key, bucket] of settled) {
-      // Plus the points that this process has granted since.
+      // Add the points that this process has granted since the statement began.
       bucket.level = Math.max(0, (levels.get(key) ?? 0) + owed(bucket, nowMs));
       bucket.atMs = nowMs;
     }

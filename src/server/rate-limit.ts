@@ -3,7 +3,7 @@ import { ApiError } from '../errors.ts';
 import { type Allowance, createRateLevels, type RateLevels, type SharedLevels } from './rate-levels.ts';
 import type { Guess, RequestState } from './request-state.ts';
 
-/** The points that an app may use. */
+/** How many points may be used in which time. */
 interface RateLimit {
   /** Per `durationSeconds`. */
   readonly points: number;
@@ -14,16 +14,16 @@ interface RateLimit {
 
 /** A limit of one operation, in addition to the app's limit. */
 interface OperationLimit extends RateLimit {
-  /** The operation with which this operation shares its allowance. Default: none. */
+  /** The operation whose allowance this operation shares. Default: it has its own. */
   readonly sharedWith?: string;
-  /** The points of a request with this body. Default: 1. */
+  /** Returns the points of a request with this body. Default: 1. */
   readonly costOf?: (body: unknown) => number;
 }
 
-/** Limits per app. Operations in `operations` have an additional limit. */
+/** The limit of an app. The operations in `operations` have additional limits. */
 export interface RateLimitOptions extends RateLimit {
   readonly operations?: Readonly<Record<string, OperationLimit>>;
-  /** Counts together with other processes on PostgreSQL. Default: this process counts on its own. */
+  /** Counts together with other processes, in a table on PostgreSQL. Default: this process counts on its own. */
   readonly postgres?: SharedLevels;
   /** Called with the name of the limit that refuses a request. */
   readonly onRefused?: ((limit: string) => void) | undefined;
@@ -32,8 +32,8 @@ export interface RateLimitOptions extends RateLimit {
 }
 
 /**
- * The limits of an app: requests per second with a burst, and created users per minute, single or in batches. A user
- * limit of 0 means that only the general limit applies.
+ * Returns the limits of an app: requests per second with a burst, and created users per minute, single or in batches.
+ * With `usersPerMinute` 0, only the general limit applies.
  */
 export function rateLimitOfApp(
   { perSecond, burst }: { perSecond: number; burst: number },
@@ -60,15 +60,18 @@ function usersInBatch(body: unknown): number {
 
 type LimitHeaders = Readonly<Record<string, string>>;
 
-/** Counts requests. The methods throw `too_many_requests`. The first two return headers with the remaining points. */
+/**
+ * Counts requests. Each method throws `too_many_requests` when a limit is exceeded. The first two return headers with
+ * the remaining points.
+ */
 export interface RateLimiter {
   /** Counts one request, before its body is read. */
   countRequest(state: RequestState): Promise<LimitHeaders>;
-  /** Counts the additional points of a validated request; undefined if there are no limits to report. */
+  /** Counts the additional points of a validated request. Undefined if it has none. */
   countWork(state: RequestState): Promise<LimitHeaders | undefined>;
   /** Counts a static page against the address of the client. */
   countPage(address: string, bytes: number): void;
-  /** Charges a valid request with a one-time code until it is settled. Undefined for other requests. */
+  /** Charges a valid request that contains a one-time code until the guess is settled. Undefined for other requests. */
   chargeGuess(state: RequestState): Guess | undefined;
 }
 
@@ -77,7 +80,7 @@ interface Limiter {
   readonly allowance: Allowance;
 }
 
-// CHOICE: each user has a fifth of the app's allowance, and all users together as much as the app.
+// CHOICE: each user has a fifth of the app's limit, and all users together as much as the app.
 const USER_SHARE = 5;
 
 /**
@@ -90,9 +93,9 @@ const guessesOfAddress: RateLimit = { points: 10, durationSeconds: 600 };
 const guessesOfAccount: RateLimit = { points: 20, durationSeconds: 3_600 };
 
 /**
- * Creates the rate limiter. A request is charged to the party that has proved its identity. If the app's secret was
- * verified, this is the app. With a user's token, it is the user and the users of the app together. All other requests
- * are charged to the client's address. So no caller can use up the allowance of another.
+ * Creates the rate limiter. A request is charged to the party that has proved its identity: to the app if its secret
+ * was verified, or to the user, and to all users of the app together, with a user's token. All other requests are
+ * charged to the client's address. So no caller can use up the points of another.
  */
 export function createRateLimiter(options: RateLimitOptions): RateLimiter {
   const { postgres: shared, now, onRefused } = options;
@@ -168,6 +171,7 @@ const codesOfAccount = makeLimiter('codes-of-account', guessesOfAccount).allowan
 
 /**
  * Charges a guess before the code is compared, because simultaneous requests must not all count as the first guess.
+ * Undefined if the request contains no code.
  *
  * @throws ApiError too_many_requests
  */
@@ -182,7 +186,7 @@ function chargeGuess(
     const key = hash('sha256', JSON.stringify([app.id, hasAppSecret, account]), 'base64url');
     return [codesOfAccount, key] as const;
   });
-  // A backend has one address for all its users.
+  // Not counted by address with the app secret, because a backend has one address for all its users.
   const address = hasAppSecret ? [] : [[codesOfAddress, `${app.id}:${networkOf(remoteAddress)}`] as const];
   const charged: (readonly [Allowance, string])[] = [];
   const giveBack = (): void => {
@@ -205,12 +209,12 @@ function chargeGuess(
   };
 }
 
-/** The account of a login. All spellings of an account have the same key. */
+/** Returns the keys of the accounts that a login names. All spellings of an account have the same key. */
 function accountsOf({ body }: RequestState): string[] {
   const { email, phone_number: number } = (body ?? {}) as { email?: unknown; phone_number?: unknown };
   const accounts: string[] = [];
   if (typeof email === 'string') accounts.push(`email:${email.toLowerCase()}`);
-  // The last digits, because the country code may be omitted.
+  // Only the last eight digits, because the country code may be omitted.
   if (typeof number === 'string') accounts.push(`phone:${digitsOf(number).slice(-8)}`);
   return accounts;
 }
@@ -219,7 +223,7 @@ function digitsOf(number: string): string {
   return number.normalize('NFKC').replaceAll(/[^0-9]/g, '');
 }
 
-/** @param level the level including the refused points. */
+/** @param level the level, including the refused points. */
 function tooMany({ capacity, perSecond }: Allowance, level: number, headers?: LimitHeaders): ApiError {
   const seconds = Math.max(1, Math.ceil((level - capacity) / perSecond));
   return new ApiError('too_many_requests', undefined, {
@@ -232,7 +236,7 @@ const SIGNATURES_A_POINT = 2;
 const BYTES_A_POINT = 64 * 1024;
 
 /**
- * The points of a request: one; one for each wallet and user that it creates; one for every two authorization
+ * Returns the points of a request: one; one for each wallet and user that it creates; one for every two authorization
  * signatures beyond the first two; one for every 64 KiB of the body. Checking an invalid signature takes about as much
  * CPU time as a small request.
  */
@@ -241,24 +245,25 @@ function pointsOf({ body, rawBody, headers }: RequestState): number {
   const signed = typeof signatures === 'string' ? signatures.split(',').length : 0;
   const beyond = Math.max(0, signed - FREE_SIGNATURES);
   const size = Math.floor(rawBody.length / BYTES_A_POINT);
-  return 1 + makingsOf(body) + Math.ceil(beyond / SIGNATURES_A_POINT) + size;
+  return 1 + countCreatedResources(body) + Math.ceil(beyond / SIGNATURES_A_POINT) + size;
 }
 
-const makings = ['wallets', 'users', 'wallets_configuration'];
+/** The members of a body whose items each create a resource. */
+const createdLists = ['wallets', 'users', 'wallets_configuration'];
 
-function makingsOf(body: unknown): number {
+function countCreatedResources(body: unknown): number {
   if (typeof body !== 'object' || body === null) return 0;
   let count = 0;
-  for (const name of makings) {
+  for (const name of createdLists) {
     const items: unknown = (body as Record<string, unknown>)[name];
     if (!Array.isArray(items)) continue;
     count += items.length;
-    if (name === 'users') for (const user of items) count += makingsOf(user);
+    if (name === 'users') for (const user of items) count += countCreatedResources(user);
   }
   return count;
 }
 
-/** The IPv4 address, or the /64 of an IPv6 address, which usually belongs to a single client. */
+/** Returns the IPv4 address, or the /64 of an IPv6 address, which usually belongs to a single client. */
 export function networkOf(address: string): string {
   const plain = address.startsWith('::ffff:') ? address.slice('::ffff:'.length) : address;
   if (!plain.includes(':')) return plain;
@@ -269,12 +274,15 @@ export function networkOf(address: string): string {
   return [...groups, ...Array<string>(Math.max(0, zeros)).fill('0'), ...after].slice(0, 4).join(':');
 }
 
-/** The two common forms: `X-RateLimit-*`, and `RateLimit` of draft-ietf-httpapi-ratelimit-headers. */
+/**
+ * Returns the headers in the two common forms: `X-RateLimit-*`, and `RateLimit` of
+ * draft-ietf-httpapi-ratelimit-headers.
+ */
 function headersOf({ limit, allowance }: Limiter, level: number): Record<string, string> {
   const { name, capacity, perSecond } = allowance;
   const left = Math.max(0, Math.floor(capacity - level));
   const remaining = Math.min(limit.points, left);
-  // The time until all points are restored.
+  // The time until all points are available again.
   const seconds = Math.ceil(Math.min(level, capacity) / perSecond);
   return {
     'x-ratelimit-limit': String(limit.points),
@@ -287,13 +295,13 @@ function headersOf({ limit, allowance }: Limiter, level: number): Record<string,
 
 /** Counts rejected credentials by client address. */
 export interface FailureLimit {
-  /** @throws ApiError too_many_requests for an address that has used up its failures. */
+  /** @throws ApiError too_many_requests for an address with too many rejected credentials. */
   requireAttemptsLeft(address: string): Promise<void>;
   count(address: string): Promise<void>;
 }
 
 /**
- * A limit of failures in the memory of this process.
+ * Creates a limit of rejected credentials, in the memory of this process.
  *
  * CHOICE: each process counts on its own, because counting in the database would cost as much as the look-up that this
  * limit avoids.

@@ -4,24 +4,27 @@ import { ApiError } from '../errors.ts';
 /** CHOICE: 1 MiB, so that the documented 1 MB fits in both meanings of MB. */
 export const MAX_BODY_BYTES = 1_048_576;
 
-/** Parsing and validating a larger body takes as long as a whole request, so other requests run first. */
+/**
+ * A request with a larger body lets other requests run first, because parsing and validating it takes as long as a
+ * whole request.
+ */
 export const LARGE_BODY_BYTES = 65_536;
 
-/** The maximum bytes of request bodies in memory. */
+/** The maximum number of bytes of request bodies in memory. */
 export interface BodyBudget {
   readonly totalBytes: number;
-  /** All connections of one client address together. */
+  /** For all connections of one client address together. */
   readonly bytesPerAddress: number;
 }
 
-/** CHOICE: 128 bodies of maximum size in total, 32 per client. */
+/** CHOICE: 128 bodies of the maximum size in total, 32 per client address. */
 const defaultBodyBudget: BodyBudget = {
   totalBytes: 128 * MAX_BODY_BYTES,
   bytesPerAddress: 32 * MAX_BODY_BYTES,
 };
 
 /**
- * Reads the whole body, at most `maxBytes` (default `MAX_BODY_BYTES`). Its bytes count against the budget until
+ * Reads the whole body, at most `maxBytes` (default: `MAX_BODY_BYTES`). Its bytes count against the budget until
  * `release` is called.
  *
  * @throws ApiError payload_too_large; invalid_request for thousands of tiny chunks; unavailable when the budget is used
@@ -34,7 +37,7 @@ interface HeldBody {
   release(): void;
 }
 
-/** Thrown when the client has closed the connection before its response. */
+/** Thrown when the client has closed the connection before its response was sent. */
 export class RequestAbortedError extends Error {
   constructor(message = 'the client closed the connection before the request was complete') {
     super(message);
@@ -45,7 +48,8 @@ export class RequestAbortedError extends Error {
 // How much more a refused client may send. Some clients read the response only after they have sent their body.
 const MAX_DISCARDED_BYTES = 16 * MAX_BODY_BYTES;
 const FIRST_BYTES = 16_384;
-// Each chunk has a fixed cost, regardless of its size. Ordinary clients send a few hundred.
+// The number of chunks of at most `SMALL_CHUNK_BYTES`, because each chunk costs memory and time. Ordinary clients send
+// a few hundred.
 const MAX_SMALL_CHUNKS = 4_096;
 const SMALL_CHUNK_BYTES = 64;
 
@@ -64,8 +68,8 @@ export function createBodyReader(budget: BodyBudget = defaultBodyBudget): ReadBo
 }
 
 /**
- * Reads and discards the rest of a body that is not needed, up to a limit. Otherwise, a client that sends everything
- * before it reads would never see the response.
+ * Reads and discards the rest of a body that is not needed, up to a limit. A client that sends its whole body before it
+ * reads would otherwise never see the response.
  */
 export function discardBody(request: IncomingMessage): void {
   if (request.complete || !hasBody(request)) return;
@@ -79,14 +83,14 @@ export function discardBody(request: IncomingMessage): void {
   });
 }
 
-/** Larger bodies of refused requests are not kept. */
+/** Larger bodies of refused requests are not recorded. */
 const MAX_KEPT_BYTES = 65_536;
 /** A client sends its body right after its headers, unless it waits for the response. */
 const KEEP_WITHIN_MS = 100;
 
 /**
- * Reads the small body of a request that was refused before its body was read, for the record of the request.
- * Undefined if there is none, or if it does not come at once.
+ * Reads the small body of a request that was refused earlier, for the record of the request. Undefined if there is
+ * none, if it is too large, or if it does not arrive within `KEEP_WITHIN_MS`.
  */
 export function keepBody(request: IncomingMessage): Promise<Buffer | undefined> {
   const declared = Number(request.headers['content-length']);
@@ -147,8 +151,8 @@ function holdWithin({ totalBytes, bytesPerAddress }: BodyBudget): (address: stri
 }
 
 /**
- * Copies the chunks into one buffer, which doubles when full. Otherwise, a client that sends single bytes would cost
- * about a hundred bytes of memory for each of them.
+ * Copies the chunks into one buffer, which doubles when full. A list of chunks would cost about a hundred bytes of
+ * memory for each chunk of a client that sends single bytes.
  */
 function collect(
   request: IncomingMessage,
@@ -194,7 +198,10 @@ function collect(
   });
 }
 
-/** The declared size if it is small enough to trust; otherwise the next power of two. */
+/**
+ * Returns the declared size if it is small enough to allocate at once; for larger or undeclared sizes, the next power
+ * of two.
+ */
 function capacityFor(filled: number, declared: number | undefined): number {
   if (declared !== undefined && declared >= filled && declared <= FIRST_BYTES) return declared;
   let capacity = FIRST_BYTES;
@@ -214,12 +221,12 @@ function budgetUsedUp(): ApiError {
   });
 }
 
-/** CHOICE: a caller without credentials in its headers counts as admitted while its body is read. Its body is small. */
+/** CHOICE: the time limit for a body that contains the credentials. Until it is read, the caller counts as admitted. */
 const CLIENT_BODY_MS = 2000;
 
-/** The body of a caller that sends its credentials in it. If it does not arrive in time, the connection is closed. */
+/** Waits for a body that contains the caller's credentials. If it does not arrive in time, closes the connection. */
 export async function inTime<Body>(request: IncomingMessage, reading: Promise<Body>): Promise<Body> {
-  // Destroy the socket, not the request: only then does the request emit the error that ends the reading.
+  // Destroy the socket, not the request: only then does the request emit the error that ends the read.
   const timer = setTimeout(() => request.socket.destroy(), CLIENT_BODY_MS);
   try {
     return await reading;

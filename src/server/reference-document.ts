@@ -1,7 +1,7 @@
 import { brandedValues } from '../generated/brand.ts';
 import type { Brand } from './brand.ts';
 
-/** The document in the form that the pages read. */
+/** The API document, as far as the pages read it. */
 export interface ReferenceDocument {
   readonly info: { readonly description: string };
   readonly tags: readonly { readonly name: string; readonly description?: string }[];
@@ -23,7 +23,7 @@ interface DocumentOperation {
   readonly security?: readonly Readonly<Record<string, unknown>>[];
 }
 
-/** One line of the list of operations and events. */
+/** An operation or an event in the lists of the reference. */
 export interface ReferenceEntry {
   readonly id: string;
   readonly tag: string;
@@ -37,7 +37,7 @@ export interface ReferenceEntry {
   readonly operation: DocumentOperation;
 }
 
-/** Every operation and every event, by operationId, in the order of the document. */
+/** Returns every operation and every event, by operationId, in the order of the document. */
 export function listReference({ paths, webhooks }: ReferenceDocument): ReadonlyMap<string, ReferenceEntry> {
   const entriesOf = (items: ReferenceDocument['paths'], nameOf: (key: string) => object) =>
     Object.entries(items).flatMap(([key, methods]) =>
@@ -50,7 +50,7 @@ export function listReference({ paths, webhooks }: ReferenceDocument): ReadonlyM
   return new Map([...entriesOf(paths, (path) => ({ path })), ...entriesOf(webhooks, (event) => ({ event }))]);
 }
 
-/** A single operation: its full parameters, and every schema that it refers to. */
+/** Returns one operation with its parameters resolved, and with every schema that it refers to. */
 export function sliceOf(document: ReferenceDocument, entry: ReferenceEntry): object {
   const { operation, ...line } = entry;
   const { operationId: _id, tags: _tags, summary: _summary, ...rest } = operation;
@@ -86,7 +86,7 @@ function nameIn(reference: unknown): string {
   return String(reference).split('/').at(-1) ?? '';
 }
 
-/** Translates the contract to a brand: headers, property names, DIDs, literals, error codes and examples. */
+/** Translates the API document to a brand: headers, property names, DIDs, literals, error codes and examples. */
 export function brandDocument(document: unknown, brand: Brand): unknown {
   return rename(document, '', brand);
 }

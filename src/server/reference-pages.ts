@@ -28,7 +28,7 @@ export interface Page {
   readonly contentType: string;
   readonly content: Buffer;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Throws for callers who must not see the page. */
+  /** Throws for callers who must not see the page. Default: everyone may. */
   readonly admit?: ((caller: Caller) => void) | undefined;
 }
 
@@ -53,13 +53,13 @@ const policy = [
 
 const headersOfHtml = { 'content-security-policy': policy, 'referrer-policy': 'no-referrer' };
 
-/** The parts of the reference that differ between servers. */
+/** What differs between the references of servers. */
 export interface ReferenceOptions {
-  /** Returns the document with the server's own examples. */
+  /** Returns the document with examples from this server. */
   readonly tailor?: (document: ReferenceDocument) => ReferenceDocument;
   /** Credentials that the page fills in. They are visible to every client of the server. */
   readonly credentials?: { readonly appId: string; readonly appSecret: string } | undefined;
-  /** The certificate authority that clients must trust. */
+  /** The file of the certificate authority that clients must trust. */
   readonly caFile?: string;
   /** Published private keys with which the page can sign: PKCS#8 in base64. */
   readonly signers?: readonly { readonly name: string; readonly privateKey: string }[];
@@ -69,7 +69,9 @@ export interface ReferenceOptions {
   readonly readIds?: () => Promise<Readonly<Record<string, string>>>;
 }
 
-/** Fills the addresses and names of this server into a guide in HTML, so that readers can paste the commands. */
+/**
+ * Replaces the sample addresses and names in a guide with those of this server, so that readers can paste the commands.
+ */
 function withOwnTexts(html: string, texts: ReadonlyMap<string, string>): string {
   let own = html;
   for (const [written, text] of texts) own = own.replaceAll(written, () => escapeHtml(text));
@@ -84,8 +86,8 @@ interface Source extends ReferenceOptions {
 }
 
 /**
- * The contract at `/openapi.json`, its reference and the guides at `/docs`. Pages are built on first request and
- * cached.
+ * Returns a function that finds the API document at `/openapi.json`, and its reference and the guides at `/docs`. Pages
+ * are built on their first request and cached.
  */
 export function createReferencePages(
   packageRoot: string,
@@ -93,7 +95,7 @@ export function createReferencePages(
   options: ReferenceOptions = {},
 ): FindReferencePage {
   const source = { packageRoot, brand, ...options };
-  // INVARIANT: the cache is bounded, because only paths of pages are keys.
+  // INVARIANT: the cache is bounded, because only the paths of existing pages are keys.
   const kept = new Map<string, Page>();
   const read = loadOnce(() => readSource(source));
   return async (path) => {
@@ -153,7 +155,7 @@ function operationAt(path: string, entries: ReadonlyMap<string, ReferenceEntry>)
   return id === undefined ? undefined : entries.get(id);
 }
 
-/** The bundled document. `servers` is this server, so that requests can be tried out in the reference. */
+/** Reads the API document. Its `servers` is this server, so that readers can try out requests. */
 function readDocument({ packageRoot, brand, tailor }: Source): ReferenceDocument {
   const text = readFileSync(join(packageRoot, 'openapi', 'openapi.json'), 'utf8');
   const whole = { ...JSON.parse(text), servers: [{ url: '/' }] };
@@ -186,7 +188,7 @@ const acceptsGzip = /\bgzip\b(?! *; *q=0(?:\.0*)?(?![.\d]))/;
 const compress = promisify(gzip);
 const kept = new WeakMap<Page, Promise<Buffer>>();
 
-/** The content of a page for a client, and its headers. Each page is compressed once. */
+/** Returns the content of a page for a client, and its headers. Each page is compressed once. */
 export async function compressed(
   page: Page,
   acceptEncoding: string | undefined,

@@ -1,17 +1,17 @@
 import { operationOf, type RequestState } from './request-state.ts';
 import type { OpenUnit } from './unit-of-work.ts';
 
-/** The maximum age of the data of a list. */
+/** How old the data of a list may be. */
 const MAX_STALE_MS = 1000;
 
-/** The maximum number of apps whose last change is kept. */
+/** The maximum number of apps for which the time of the last change is kept. */
 const MAX_APPS = 10_000;
 
 /** Decides which requests read from a replica of the database. */
 export interface ReplicaReads {
-  /** The units of work of a request that reads from the replica; undefined for other requests. */
+  /** Returns the units of work for a request that may read from the replica; undefined for other requests. */
   unitsFor(state: RequestState): OpenUnit | undefined;
-  /** Notes that an app has changed something. */
+  /** Records that an app has changed something. */
   noteChange(state: RequestState): void;
 }
 
@@ -20,7 +20,7 @@ interface ReplicaOptions {
   readonly replica: OpenUnit;
   /** The maximum age of the replica's data, ms. */
   readonly lagMs: () => number;
-  /** Monotonic, ms. */
+  /** A monotonic clock, ms. */
   readonly now: () => number;
 }
 
@@ -31,11 +31,11 @@ interface ReplicaOptions {
  * a second older than a change that another process has acknowledged.
  */
 export function createReplicaReads({ primary, replica, lagMs, now }: ReplicaOptions): ReplicaReads {
-  /** By app, in the order of their last change. */
+  /** When each app last changed something, in the order of the changes. */
   const changedAtMs = new Map<string, number>();
   const hasChanged = (appId: string): boolean =>
     now() - (changedAtMs.get(appId) ?? -Infinity) < 2 * MAX_STALE_MS;
-  // A list that also changes something makes the change on the primary.
+  // A list that also changes something makes that change on the primary.
   const units: OpenUnit = (write) => (write ? primary(write) : replica(write));
   return {
     unitsFor(state) {

@@ -6,7 +6,6 @@ import {
 } from '../engine/authorization/request-signatures.ts';
 import { NotCanonicalizableError } from '../engine/crypto/encoding.ts';
 import { ApiError, requestExpired } from '../errors.ts';
-import type { WriteFreeze } from '../ports/audit.ts';
 import type { ProposedRequest, RequestProof } from '../ports/operation-context.ts';
 import type { Brand } from './brand.ts';
 import { operationOf, type RequestState } from './request-state.ts';
@@ -15,9 +14,11 @@ import { operationOf, type RequestState } from './request-state.ts';
 const UNIX_MS = /^(?:0|[1-9][0-9]{0,15})$/;
 
 /**
- * Reads `service-request-expiry` and refuses a request that arrives later. This is checked before any signature, even
- * if none is required. Units: Unix ms. A request at exactly the expiry passes.
- * @returns the expiry, or undefined without the header. Throws `request_expired`, also for a malformed value.
+ * Reads `service-request-expiry` (Unix ms) and refuses a request that arrives later. This is checked before any
+ * signature, even if none is required. A request at exactly the expiry passes.
+ *
+ * @returns the expiry, or undefined without the header.
+ * @throws ApiError request_expired, also for a malformed value.
  */
 export function readRequestExpiry(header: string | undefined, nowMs: number): number | undefined {
   if (header === undefined) return undefined;
@@ -37,14 +38,14 @@ export function readRequestExpiry(header: string | undefined, nowMs: number): nu
   return expiryMs;
 }
 
-/** The service headers that are part of the signed payload if sent. */
+/** The service headers that the signed payload contains if they are sent. */
 const signedHeaders = ['service-app-id', 'service-idempotency-key', 'service-request-expiry'];
 
 interface ProofOptions {
-  /** The URLs of this server. A function, because a free port is known only after the start. */
+  /** Returns the URLs of this server. A function, because a free port is known only after the start. */
   readonly publicBaseUrls: () => readonly string[];
   /**
-   * Whether a client may also sign the URL with the request's own `Host`. The sender chooses that header, so a
+   * Whether a client may also sign the URL with the `Host` that it sends. The sender chooses that header, so a
    * signature for another server would be valid here too.
    */
   readonly isHostSigned: boolean;
@@ -52,8 +53,8 @@ interface ProofOptions {
 }
 
 /**
- * Reads the expiry and the signatures of a request. Only the expiry is checked here; domain verbs check the
- * signatures. Throws `request_expired`, and `invalid_data` for a header with too many signatures.
+ * Reads the expiry and the signatures of a request. Only the expiry is checked here; domain verbs check the signatures.
+ * Throws `request_expired`, and `invalid_data` for a header with too many signatures.
  */
 export function readProof(
   state: RequestState,
@@ -80,8 +81,8 @@ export function readProof(
 }
 
 /**
- * CHOICE: the host to which the request was sent, if it is one of the public hosts; otherwise the first public host.
- * Clients may thus use any name of the server.
+ * CHOICE: returns the URL with the host to which the request was sent, if it is one of the public hosts; otherwise with
+ * the first public host. Clients may thus use any name of the server.
  */
 function ownUrl(state: RequestState, scheme: 'https' | 'http', options: ProofOptions, path: string): string {
   const publicBaseUrls = options.publicBaseUrls();
@@ -92,7 +93,10 @@ function ownUrl(state: RequestState, scheme: 'https' | 'http', options: ProofOpt
     : (others[0] ?? ofRequest);
 }
 
-/** The payloads of the direct request, for every URL of this server, with the expiry of the intent if it has one. */
+/**
+ * Returns the payloads that a client signs for the proposed operation: one for every URL of this server, with the
+ * expiry of the intent if it has one.
+ */
 function proposedPayloads(
   state: RequestState,
   scheme: 'https' | 'http',
@@ -158,7 +162,8 @@ function urlsOf(
  */
 const MAX_IGNORED_BYTES = 1_024;
 
-// Parses the raw body again: the client signed the body as it was sent, with its own brand's names and unknown members.
+// Parses the raw body, because the client signed it as it was sent, with the names of its brand and with unknown
+// members.
 function bodyAsSent(state: RequestState): unknown {
   const { rawBody: raw } = state;
   const isParsed = operationOf(state).hasBody || raw.length <= MAX_IGNORED_BYTES;
@@ -166,7 +171,7 @@ function bodyAsSent(state: RequestState): unknown {
   try {
     return JSON.parse(raw.toString('utf8'));
   } catch {
-    // Operations without a body accept any bytes; the signed payload then contains no body.
+    // Operations without a body accept any bytes. The signed payload then contains no body.
     return undefined;
   }
 }
@@ -183,19 +188,4 @@ function headersAsSent(state: RequestState, brand: Brand | undefined): Record<st
 function headerText(state: RequestState, name: string): string | undefined {
   const value = state.headers[name];
   return Array.isArray(value) ? value.join(', ') : value;
-}
-
-/** It takes about a second to confirm a failover. */
-const RETRY_SECONDS = '1';
-
-/**
- * Refuses changes while the write freeze of a restored database lasts.
- *
- * @throws ApiError unavailable
- */
-export async function requireReleased(state: RequestState, freeze: WriteFreeze): Promise<void> {
-  if (operationOf(state).method === 'GET') return;
-  const reason = await freeze.settled();
-  if (reason !== undefined)
-    throw new ApiError('unavailable', reason, { headers: { 'retry-after': RETRY_SECONDS } });
 }

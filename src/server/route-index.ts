@@ -2,23 +2,23 @@ import { ApiError } from '../errors.ts';
 import type { ValidateFunction } from '../generated/validate-function.ts';
 import type { Route } from './request-state.ts';
 
-/** An operation, as a row of the generated table of either contract. */
+/** An operation, as a row of a generated table: of the API or of the control plane. */
 export interface Operation {
   readonly id: string;
-  /** Upper case. */
+  /** In upper case. */
   readonly method: string;
-  /** Template: `/v1/wallets/{wallet_id}`. */
+  /** A template, such as `/v1/wallets/{wallet_id}`. */
   readonly path: string;
   readonly successStatus: number;
   /** The media type of a success response that is a file; omitted for JSON. */
   readonly fileType?: string;
   readonly hasBody: boolean;
   readonly bodyRequired: boolean;
-  /** The fields of a body that may also be a form; undefined if it is always JSON. */
+  /** The fields that a form may have; undefined if the body is always JSON. */
   readonly formFields?: readonly string[];
-  /** Omitted for operations with the general limit. */
+  /** The limit of the body's size; undefined for the general limit. */
   readonly maxBodyBytes?: number;
-  /** Whether it changes nothing although it is not a GET; omitted for all others. */
+  /** Whether the operation changes nothing although its method is not GET. Undefined means false. */
   readonly isReadOnly?: boolean;
   readonly idempotent: boolean;
   readonly security: 'none' | 'app' | 'app-or-origin' | 'app-or-user' | 'oauth-client';
@@ -30,29 +30,29 @@ export interface RequestValidators {
   readonly body?: ValidateFunction;
 }
 
-/** Finds the operation of a method and path, in a time that does not depend on the number of operations. */
+/** Finds the operation for a method and a path. The time does not depend on the number of operations. */
 export interface RouteIndex {
   /**
-   * `/api/v1/…` is an alias of `/v1/…`, and one trailing slash is accepted. Throws `invalid_data` for invalid
-   * percent-encoding.
+   * Returns the operation and its path parameters. `/api/v1/…` is an alias of `/v1/…`, and one trailing slash is
+   * accepted. Throws `invalid_data` for invalid percent-encoding.
    */
   find(method: string, path: string): Route | undefined;
-  /** The methods of this path; empty for an unknown path. */
+  /** Returns the methods that the path accepts; empty for an unknown path. */
   allowedMethods(path: string): readonly string[];
 }
 
 const ALIAS = '/api/v1/';
-// Longer than any id, address or alias in the contract.
+// Longer than any id, address or alias of the API.
 const MAX_PARAMETER_LENGTH = 2048;
 
-/** One segment of paths: a literal or a parameter. */
+/** The branches after one segment of a path: the next segment is a literal or a parameter. */
 interface Node<Value> {
   readonly literals: Map<string, Node<Value>>;
   parameter: Node<Value> | undefined;
   leaf: Leaf<Value> | undefined;
 }
 
-/** The end of a path. */
+/** The end of a path: its value, and the names of its parameters. */
 interface Leaf<Value> {
   readonly value: Value;
   readonly parameters: readonly string[];
@@ -60,7 +60,7 @@ interface Leaf<Value> {
 
 const built = new WeakMap<readonly Operation[], RouteIndex>();
 
-/** The radix index over `operations`. Built once, because servers of one process share it. */
+/** Returns the radix index over `operations`. It is built once, because the servers of one process share it. */
 export function createRouteIndex(operations: readonly Operation[]): RouteIndex {
   const index = built.get(operations) ?? buildRouteIndex(operations);
   built.set(operations, index);
@@ -69,7 +69,7 @@ export function createRouteIndex(operations: readonly Operation[]): RouteIndex {
 
 function buildRouteIndex(operations: readonly Operation[]): RouteIndex {
   const byMethod = new Map<string, Node<Operation>>();
-  // An index of paths only, used when no operation matches.
+  // Used when no operation matches, to tell 404 from 405.
   const paths = emptyNode<string[]>();
   for (const [path, methods] of methodsByPath(operations)) insert(paths, path, methods);
   for (const operation of operations) {
@@ -106,7 +106,7 @@ function emptyNode<Value>(): Node<Value> {
   return { literals: new Map(), parameter: undefined, leaf: undefined };
 }
 
-/** `template`: for example `/v1/wallets/{wallet_id}`. */
+/** Adds a path. `template`: for example `/v1/wallets/{wallet_id}`. */
 function insert<Value>(root: Node<Value>, template: string, value: Value): void {
   const parameters: string[] = [];
   let node = root;
@@ -126,8 +126,8 @@ function insert<Value>(root: Node<Value>, template: string, value: Value): void 
 }
 
 /**
- * The path that matches the segments from `at` on; a literal takes precedence over a parameter. Adds the parameters to
- * `values`.
+ * Finds the end of the path whose segments begin at `at`. A literal takes precedence over a parameter. Appends the
+ * parameters to `values`.
  */
 function search<Value>(
   node: Node<Value>,
@@ -147,7 +147,10 @@ function search<Value>(
   return leaf;
 }
 
-/** The decoded segments of a path, the first of them empty; undefined for a text that is not a path. */
+/**
+ * Returns the decoded segments of a path or a whole URL. The first segment is always empty. Undefined for a target that
+ * is neither.
+ */
 function segmentsOf(path: string): string[] | undefined {
   const target = path.startsWith('/') ? path : pathOfUrl(path);
   if (target === undefined) return undefined;
@@ -161,7 +164,7 @@ function segmentsOf(path: string): string[] | undefined {
 
 const SLASH = 0x2f;
 
-/** HOT: `split` takes twice as long for a text that it has not split recently. */
+/** Splits a string. HOT: `split` takes twice as long for a string that it has not split recently. */
 function splitAt(separator: string, text: string): string[] {
   const parts: string[] = [];
   let from = 0;
@@ -173,7 +176,7 @@ function splitAt(separator: string, text: string): string[] {
   return parts;
 }
 
-/** RFC 9112 section 3.2.2: a server accepts a whole URL in place of a path. */
+/** Returns the path of a whole URL, which RFC 9112 section 3.2.2 allows in place of a path. */
 function pathOfUrl(url: string): string | undefined {
   return /^https?:\/\/[^/]*(\/.*)$/i.exec(url)?.[1];
 }
@@ -188,7 +191,7 @@ function decode(segment: string): string {
   }
 }
 
-/** Query parameters as sent; a repeated one, or one named `name[]`, is a list. */
+/** Query parameters as they were sent. A parameter that is repeated or named `name[]` is a list. */
 type Query = Record<string, string | string[]>;
 
 const none: Query = Object.freeze({});
@@ -203,7 +206,7 @@ export function parseQuery(target: string): Query {
     const name = isList ? sentName.slice(0, -2) : sentName;
     const before = query[name];
     if (before === undefined) query[name] = isList ? [value] : value;
-    // A request head can hold thousands of values with one name. Copying the list for each value would take quadratic
+    // A request head can hold thousands of values with one name. Copying the list for each of them would take quadratic
     // time.
     else if (Array.isArray(before)) before.push(value);
     else query[name] = [before, value];

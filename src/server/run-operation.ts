@@ -35,9 +35,15 @@ import {
 } from './operation-contexts.ts';
 import { LARGE_BODY_BYTES, RequestAbortedError } from './read-body.ts';
 import type { ReplicaReads } from './replica-reads.ts';
-import { requireReleased } from './request-proof.ts';
 import { type Answer, type OperationHandlers, operationOf, type RequestState } from './request-state.ts';
-import { inUnitOf, isCollision, type OpenUnit, type UnitOfWork, watching } from './unit-of-work.ts';
+import {
+  inUnitOf,
+  isCollision,
+  type OpenUnit,
+  requireReleased,
+  type UnitOfWork,
+  watching,
+} from './unit-of-work.ts';
 import type { CheckResponse } from './validation-issues.ts';
 
 export interface RunOptions {
@@ -46,37 +52,37 @@ export interface RunOptions {
   readonly idempotency: Idempotency;
   readonly singleUse: SingleUse;
   readonly check: CheckResponse;
-  /** Held by requests that sign with the same wallet, one at a time. Default: a new one. */
+  /** Locks a wallet, so that requests sign with it one at a time. Default: a new one. */
   readonly mutex?: KeyedMutex | undefined;
   /** Undefined where requests are not recorded in an audit log. */
   readonly audit?: AuditTrail | undefined;
-  /** Without it, every request begins its unit of work immediately. */
+  /** Default: every request begins its unit of work immediately. */
   readonly admission?: Pick<Admission, 'begin' | 'beginSigning'> | undefined;
-  /** Holds requests while the state of the server is replaced. Undefined where it never is. */
+  /** Makes requests wait while the state of the server is replaced. Undefined where it never is. */
   readonly gate?: { enter(): Promise<boolean>; leave(): void } | undefined;
-  /** Checks the credentials again, after a hold. */
+  /** Checks the credentials again after a request has waited at the gate. */
   readonly authenticate?: Authenticate | undefined;
-  /** Undefined if changes are never held. */
+  /** Refuses changes after a restore. Undefined if they are never refused. */
   readonly freeze?: WriteFreeze | undefined;
-  /** Where lists are read; by default from the same database as everything else. */
+  /** The replica from which lists are read. Default: the same database as everything else. */
   readonly replica?: ReplicaReads | undefined;
-  /** Whether requests are recorded with what their units of work have stored. */
+  /** Whether the state of a request records what its units of work have stored. */
   readonly notesEffects?: boolean | undefined;
 }
 
-/** How often a transaction and its handler are run in total if they collide with other transactions. */
+/** How often a handler is run in total if its transaction collides with others. */
 const MAX_ATTEMPTS = 3;
 
-/** The work of one request, which is the same in every run. */
+/** The work of one request. It is the same in every pass. */
 interface Work {
   readonly handler: AnyHandler;
   readonly permit: Permit;
   readonly use: IdempotencyUse | undefined;
-  /** The app accepts its signed payloads only once. */
+  /** Whether the app accepts the signed payloads only once. */
   readonly isSingleUse?: boolean;
-  /** Undefined for a handler without a plan. */
+  /** Undefined for a handler without a `plan`. */
   readonly planned: Planned<unknown> | undefined;
-  /** Opens units on the primary or on the replica, and notes their changes. */
+  /** Opens units of work on the primary or on the replica, and records what they store. */
   readonly openUnit: OpenUnit;
   readonly options: RunOptions;
 }
@@ -85,7 +91,7 @@ interface WorkOfPass extends Work {
   readonly pass: Pass;
 }
 
-/** The functions of `src/api` as openapi-backend calls them: each runs in a unit of work. */
+/** Returns the functions of `src/api` as openapi-backend calls them: each runs in a unit of work. */
 export function bindHandlers(registry: object, options: RunOptions): OperationHandlers {
   const { mutex = createKeyedMutex() } = options;
   return Object.fromEntries(
@@ -103,11 +109,11 @@ interface Bound {
 }
 
 /**
- * Runs the handler of a valid request in one unit of work: a transaction for every method except GET, committed
- * before the response is sent. With an idempotency key, the response is stored in the same transaction.
+ * Runs the handler of a valid request in one unit of work: a transaction for every method except GET, committed before
+ * the response is sent. With an idempotency key, the response is stored in the same transaction.
  *
- * The handler runs again, in another unit of work, in three cases: after its key store calls were made
- * (`keys/passes.ts`), when its transaction collides with another one, and on the primary when the replica fails.
+ * The handler runs again, in a new unit of work, in three cases: when `keys/passes.ts` has aborted a pass, when its
+ * transaction collides with another one, and on the primary when the replica fails.
  */
 async function runOperation(
   { handler, mutex, options }: Bound,
@@ -125,7 +131,7 @@ async function runOperation(
     if (wasHeld === true) await options.authenticate?.(state); // The state that was checked may have been replaced.
     if (freeze?.reason() !== undefined) await requireReleased(state, freeze);
     use = idempotencyUseOf(state);
-    // Computing the canonical form of a large body takes a long time, so let other requests run first.
+    // Computing the canonical form of a large body takes long, so let other requests run first.
     if (use !== undefined && state.rawBody.length > LARGE_BODY_BYTES) await nextTurn();
     const planned = await planOf(handler, state, options);
     const work = { handler, use, planned, permit, options };
@@ -142,7 +148,7 @@ async function runOperation(
           await passes.makeCalls();
           continue;
         }
-        // A replica also ends queries that delay the replay of its log.
+        // A replica also cancels queries that delay the replay of its log.
         const isReplicaAway = ofReplica !== undefined && (isUnavailable(error) || isCollision(error));
         if (!isReplicaAway && (attempt === MAX_ATTEMPTS || !isCollision(error))) throw error;
         if (!isReplicaAway) attempt += 1;
@@ -159,7 +165,7 @@ async function runOperation(
   }
 }
 
-/** Units of work that note what they have committed in the state of the request. */
+/** Returns units of work that record in the state of the request what they have committed. */
 function notingEffects(state: RequestState, { openUnit, notesEffects }: RunOptions): OpenUnit {
   if (notesEffects !== true || operationOf(state).method === 'GET') return openUnit;
   return watching(openUnit, {
@@ -170,8 +176,8 @@ function notingEffects(state: RequestState, { openUnit, notesEffects }: RunOptio
 }
 
 /**
- * Keeps the error of the plan, which the handler throws when it unwraps the plan. Passes thus still get the stored
- * response, and unauthorized callers learn nothing.
+ * Runs the plan and keeps its error. The handler throws the error when it unwraps the plan, so a repeated request still
+ * gets its stored response, and an unauthorized caller gets no error of the plan.
  */
 async function planOf(
   { plan }: AnyHandler,
@@ -180,7 +186,7 @@ async function planOf(
 ): Promise<Planned<unknown> | undefined> {
   if (plan === undefined) return undefined;
   return keepPlan(async () => {
-    // Without a transaction no connection is held between statements.
+    // Without a transaction, no connection is held between statements.
     const { em } = await openUnit(false);
     return plan(inputOf(state), planContextOf(em, state, services));
   });
@@ -191,7 +197,7 @@ function inputOf(state: RequestState): Input {
 }
 
 interface Earlier {
-  /** The earlier response to the same request. */
+  /** The stored response to the earlier request. */
   readonly answer: StoredResponse | undefined;
   /** Whether the app accepts the signed payloads of this request only once. */
   readonly isSingleUse: boolean;
@@ -200,8 +206,8 @@ interface Earlier {
 const nothingEarlier: Earlier = { answer: undefined, isSingleUse: false };
 
 /**
- * Looks for the response to the same request, by its idempotency key and by its signed payloads. Ends the unit of work
- * if there is such a response, or if the look-up fails.
+ * Looks for the stored response to the same request, by its idempotency key and by its signed payloads. Ends the unit
+ * of work if there is one, or if the look-up fails.
  */
 async function findEarlier(
   unit: UnitOfWork,
@@ -227,7 +233,7 @@ async function findEarlier(
 
 function isSigned(state: RequestState): boolean {
   const { method, maxBodyBytes } = operationOf(state);
-  // Operations with a larger body limit check no signatures, so none of theirs counts as used.
+  // Operations with a larger body limit check no signatures, so their signatures do not count as used.
   return (
     method !== 'GET' &&
     maxBodyBytes === undefined &&
@@ -241,7 +247,7 @@ function signedRequestOf({ app, proof }: RequestState): SignedRequest {
 }
 
 /**
- * Opens the unit of work of a request. The request returns its permit when the unit ends.
+ * Opens the unit of work of a request, after waiting for its permit. The permit is returned when the unit ends.
  *
  * INVARIANT: nothing is committed for a client that has closed its connection. It may send the request again without
  * knowing that the first one succeeded.
@@ -260,14 +266,11 @@ async function openFor(state: RequestState, { permit, openUnit }: WorkOfPass): P
 }
 
 function requireClient({ response }: RequestState): void {
-  if (response.destroyed) {
-    throw new RequestAbortedError(
-      'the client closed the connection before its request was executed; nothing was changed',
-    );
-  }
+  const message = 'the client closed the connection before its request was executed; nothing was changed';
+  if (response.destroyed) throw new RequestAbortedError(message);
 }
 
-/** Runs the handler once, and commits what it did. */
+/** Runs the handler once, and commits its changes. */
 async function runOnce(state: RequestState, work: WorkOfPass): Promise<Answer> {
   const { handler, options, pass, use } = work;
   const unit = await openFor(state, work);
@@ -301,7 +304,7 @@ async function runOnce(state: RequestState, work: WorkOfPass): Promise<Answer> {
   return answer;
 }
 
-/** Ends the unit of work of a failed request, and returns its error. */
+/** Ends the unit of work of a failed request, and stores what is kept of a refusal. Returns the error to throw. */
 async function refused(
   error: unknown,
   state: RequestState,
@@ -312,8 +315,7 @@ async function refused(
   try {
     if (isRefusal && error.keepsChanges) await keepChanges(unit, state, { audit: options.audit, error });
   } finally {
-    // Also when the client is gone or the commit fails, because the rollback ends the transaction and returns the
-    // permit.
+    // Also after a failed commit: the rollback ends the transaction and returns the permit.
     await unit.rollback();
   }
   if (isRefusal && error.code !== 'internal_error') {
@@ -331,7 +333,7 @@ function answerOf(status: number, body: unknown, fileType: string | undefined): 
     : { status, text: body as string, fileType };
 }
 
-/** A run of a request, and the callbacks that its handler has registered. */
+/** The work of a request, and the callbacks that its handler has registered. */
 interface Run {
   readonly work: Work;
   readonly later: Later;
@@ -360,11 +362,8 @@ async function refuseAfterCommit(error: unknown, state: RequestState, { work, la
 }
 
 /**
- * Stores the refusal under its idempotency key and runs the handler's callbacks for a refusal, in a separate
- * transaction, because that of the handler has ended.
- *
- * INVARIANT: the same transaction records the denial, so a crash never leaves its event or its stored response without
- * the record.
+ * Stores the refusal under its idempotency key and runs the handler's callbacks for a refusal, in a new transaction.
+ * INVARIANT: it also records the denial, so a crash never leaves its event or its stored response without the record.
  */
 async function settleRefusal(error: ApiError, state: RequestState, { work, later }: Run): Promise<void> {
   const { idempotency, audit } = work.options;

@@ -13,30 +13,30 @@ import type { Log } from '../ports/runtime.ts';
 
 export interface ServerOptions {
   readonly handler: RequestListener;
-  /** PEM; undefined if a proxy terminates TLS. */
+  /** In PEM; undefined if a proxy terminates TLS. */
   readonly tls: { readonly key: string; readonly cert: string } | undefined;
   readonly host: string;
   /** 0 means any free port. */
   readonly port: number;
   readonly log: Log;
   readonly newRequestId: () => string;
-  /** How long a stop waits for requests in progress. */
+  /** How long `close` waits for requests in progress. */
   readonly graceMs?: number;
   readonly connections?: ConnectionLimits | undefined;
   /** How long a client may leave a response unread. */
   readonly unreadMs?: number;
-  /** Takes over connections that ask for another protocol, and closes them when the server stops. */
+  /** Takes over connections that request another protocol, and closes them when the server stops. */
   readonly upgrade?: ((request: IncomingMessage, socket: Duplex, head: Buffer) => void) | undefined;
 }
 
-/** The maximum of open connections. More connections are closed immediately. */
+/** The maximum number of open connections. More connections are closed immediately. */
 export interface ConnectionLimits {
   readonly total: number;
-  /** Per peer address. Default: unlimited, as needed behind a proxy. */
+  /** Default: unlimited, because all clients behind a proxy have its address. */
   readonly perAddress?: number | undefined;
 }
 
-/** CHOICE: a number within the usual limits of file descriptors and memory. */
+/** CHOICE: within the usual limits of file descriptors and memory. */
 const defaultConnectionLimits: ConnectionLimits = { total: 10_000 };
 
 export interface RunningServer {
@@ -62,8 +62,8 @@ const FIRST_BYTE_MS = 10_000;
 const DEFAULT_GRACE_MS = 10_000;
 
 /**
- * CHOICE: how long a client may read nothing before its connection ends, because its unread responses stay in memory,
- * and so do the responses to its next requests. A client that reads slowly makes progress.
+ * CHOICE: how long a client may read nothing before its connection is closed. Its unread responses stay in memory, and
+ * so do the responses to its next requests. A client that reads slowly is not affected.
  */
 const UNREAD_MS = 30_000;
 
@@ -115,7 +115,7 @@ export function startServer(options: ServerOptions): Promise<RunningServer> {
   };
   const secure = tls && createHttpsServer({ ...settings, ...tls, handshakeTimeout: FIRST_BYTE_MS }, listener);
   const server = secure ?? createHttpServer(settings, listener);
-  // Expectations other than `100-continue`.
+  // Refuses all expectations but `100-continue`.
   server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
     begin(response);
     refuse(response, 417, `expected no \`expect\` or \`100-continue\`, got \`${request.headers.expect}\``);
@@ -129,7 +129,7 @@ export function startServer(options: ServerOptions): Promise<RunningServer> {
 
   const stop = async (lingerMs: number): Promise<void> => {
     isStopping = true;
-    // NOTE: `close` of an HTTP server would also close idle connections on which a client may just be sending.
+    // NOTE: `close` of an HTTP server would also close idle connections, on which a client may just begin a request.
     const closed = new Promise<void>((resolve) => NetServer.prototype.close.call(server, () => resolve()));
     for (const response of pending.responses())
       if (!response.headersSent) response.setHeader('connection', 'close');
@@ -171,8 +171,8 @@ export function startServer(options: ServerOptions): Promise<RunningServer> {
 }
 
 /**
- * Reads the first byte before the TLS server does. Both kinds of connections end up in the same HTTP server, so its
- * timeouts and its list of connections cover both.
+ * Reads the first byte before the TLS server does. Connections with and without TLS end up in the same HTTP server, so
+ * its timeouts and its list of connections cover both.
  */
 function decideByFirstByte(server: HttpServer): Set<Socket> {
   const undecided = new Set<Socket>();
@@ -196,7 +196,7 @@ function decideByFirstByte(server: HttpServer): Set<Socket> {
       socket.unshift(chunk);
       if (chunk[0] === TLS_HANDSHAKE) startTls.call(server, socket);
       else {
-        // The event that the TLS server emits after a handshake. From then on, the connection is handled as HTTP.
+        // The TLS server emits this event after a handshake. It makes Node treat the connection as HTTP.
         server.emit('secureConnection', socket);
         socket.resume();
       }
@@ -210,14 +210,14 @@ const statusLines: Readonly<Record<string, string>> = {
   ERR_HTTP_REQUEST_TIMEOUT: '408 Request Timeout',
 };
 
-/** Requests in progress, by connection. */
+/** The requests in progress, by connection. */
 interface PendingRequests {
   enter(response: ServerResponse): void;
   leave(response: ServerResponse): void;
   count(): number;
-  /** The incomplete responses. */
+  /** Returns the responses that are not complete. */
   responses(): ServerResponse[];
-  /** Whether a complete request waits for its response. The response to a malformed request must not overtake it. */
+  /** Returns whether a complete request waits for its response, which the response to a malformed one must not overtake. */
   hasComplete(socket: Socket): boolean;
   /** Closes the connection after the responses to its complete requests. */
   closeAfterwards(socket: Socket): void;
@@ -225,13 +225,13 @@ interface PendingRequests {
 
 interface Connection {
   readonly socket: Socket;
-  /** In order of the requests. */
+  /** In the order of the requests. */
   readonly responses: ServerResponse[];
   isClosing: boolean;
   isUnread: boolean;
 }
 
-/** The part of the handle that is used here. */
+/** The methods of the socket's handle that are used here. */
 interface ReadHandle {
   readStart(): void;
   readStop(): void;
@@ -262,8 +262,8 @@ function setUnread(connection: Connection, isUnread: boolean): void {
 }
 
 /**
- * HOT: stored on each connection, not in one set that changes with each request. When V8 grows a set, the new table is
- * referenced by the old one. Once an old table is in the old generation, only a full garbage collection frees the later
+ * HOT: requests in progress are stored on each connection, not in one set that changes with each request. When V8 grows a set, the old table
+ * references the new one. Once an old table is in the old generation, only a full garbage collection frees the later
  * tables and the requests in them.
  */
 function trackRequests(): PendingRequests {
@@ -309,10 +309,10 @@ function trackRequests(): PendingRequests {
   };
 }
 
-/** Ends connections whose client reads nothing. */
+/** Closes connections whose client reads nothing. */
 function endUnread(server: HttpServer, unreadMs: number): void {
   server.timeout = unreadMs;
-  // Without a listener, Node would also end connections whose handler is still working. Other limits apply to those.
+  // Without a listener, Node would also close connections whose handler is still working. Other limits apply to those.
   server.on('timeout', (socket: Socket) => {
     const isKeptAlive = socket.timeout !== unreadMs;
     if (isKeptAlive || socket.writableLength > 0) socket.destroy();
@@ -348,7 +348,7 @@ function answerBrokenRequests(
   newRequestId: () => string,
 ): void {
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-    // Called again for each further chunk of a malformed request. It must not cut off the response.
+    // Node emits the event again for each further chunk of a malformed request. It must not cut off the response.
     if (socket.writableEnded) return;
     const code = error.code ?? '';
     const isHttpFault = code.startsWith('HPE_') || code in statusLines;
@@ -375,20 +375,20 @@ function answerConnect(server: HttpServer, pending: PendingRequests, newRequestI
   });
 }
 
-/** A complete response, after which the connection closes. */
+/** Returns a complete response that closes the connection. */
 function closingResponse(statusLine: string, requestId: string, more: Record<string, string> = {}): string {
   const { head, body } = refusal(Number.parseInt(statusLine, 10), statusLine.slice('400 '.length), requestId);
   const lines = Object.entries({ ...head, ...more }).map(([name, value]) => `${name}: ${value}`);
   return `HTTP/1.1 ${statusLine}\r\n${lines.join('\r\n')}\r\n\r\n${body}`;
 }
 
-/** Headers and body of an error response to a request that does not reach the pipeline. It closes the connection. */
+/** Returns the error response, which closes the connection, to a request that does not reach the pipeline. */
 function refusal(
   status: number,
   message: string,
   requestId: string,
 ): { head: Record<string, string>; body: string } {
-  // The contract lists a code for each 400.
+  // The API document lists an error code for each 400.
   const body = JSON.stringify({ error: message, ...(status === 400 && { code: 'invalid_data' }) });
   const head = {
     'content-type': 'application/json; charset=utf-8',

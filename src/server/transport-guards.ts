@@ -4,11 +4,11 @@ import type { TLSSocket } from 'node:tls';
 import { ApiError } from '../errors.ts';
 import type { Entropy } from '../ports/runtime.ts';
 
-/** Which requests may arrive without TLS. */
+/** The requests that may arrive without TLS. */
 export interface TransportRules {
-  /** Unencrypted requests from loopback are accepted. */
+  /** Whether unencrypted requests from loopback are accepted. */
   readonly plainHttp: boolean;
-  /** Addresses or subnets (`10.0.0.0/8`) whose `X-Forwarded-*` headers are trusted. */
+  /** The addresses or subnets (`10.0.0.0/8`) of proxies whose `X-Forwarded-*` headers are trusted. */
   readonly trustedProxies: readonly string[];
   /**
    * Whether browsers must use HTTPS only (RFC 6797). Not for a server at `localhost`, which is also the host of other
@@ -18,13 +18,15 @@ export interface TransportRules {
 }
 
 interface TransportGuard {
-  /** `https` or `http`, as the client sees it. Throws `https_required`. */
+  /** Returns the scheme that the client used. Throws `https_required`. */
   scheme(request: IncomingMessage): 'https' | 'http';
-  /** The client's address: the last one in `X-Forwarded-For` of a trusted proxy, otherwise the peer's. */
+  /**
+   * Returns the client's address: the last one in `X-Forwarded-For` of a trusted proxy, or else the address of the
+   * peer.
+   */
   clientAddress(request: IncomingMessage): string;
 }
 
-/** Creates the transport guard for `rules`. */
 export function createTransportGuard(rules: TransportRules): TransportGuard {
   const proxies = parseProxies(rules.trustedProxies);
   const comesFromProxy = (request: IncomingMessage): boolean =>
@@ -69,7 +71,10 @@ function isListed(list: BlockList, address: string | undefined): boolean {
   return list.check(plain, isIP(plain) === 6 ? 'ipv6' : 'ipv4');
 }
 
-/** The item that the nearest proxy appended. The items before it come from the client and may be forged. */
+/**
+ * Returns the last item, which the nearest proxy has appended. The items before it come from the client and may be
+ * forged.
+ */
 function lastItem(header: string | string[] | undefined): string | undefined {
   const text = Array.isArray(header) ? header.at(-1) : header;
   return text?.split(',').at(-1)?.trim();
@@ -79,8 +84,8 @@ const ID_BYTES = 16;
 const IDS_PER_DRAW = 256;
 
 /**
- * Request ids: UUIDs of version 4 (RFC 9562 §5.4). Random bytes are drawn for many ids at once, because a system call
- * takes a tenth of the time of a request.
+ * Returns a generator of request ids: UUIDs of version 4 (RFC 9562 §5.4). Random bytes are drawn for many ids at once,
+ * because a system call takes a tenth of the time of a request.
  *
  * NOTE: needs its own entropy. With a shared seeded source, every request would change all later ids.
  */

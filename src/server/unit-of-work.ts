@@ -1,17 +1,19 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import { StaleReadError } from '../errors.ts';
+import { ApiError, StaleReadError } from '../errors.ts';
+import type { WriteFreeze } from '../ports/audit.ts';
 import { createNotes, type UnitContext, type UnitNotes, type UnitWork } from '../ports/operation-context.ts';
 import { isDatabaseCollision } from '../storage/database-errors.ts';
 import { beginTransaction, commitTransaction } from '../storage/own-kysely.ts';
+import { operationOf, type RequestState } from './request-state.ts';
 
-/** One fork of the EntityManager, inside a transaction when it may write. */
+/** A fork of the entity manager for one unit of work, inside a transaction if the unit may write. */
 export interface UnitOfWork extends UnitContext {
   readonly watches: UnitWatch[];
   /**
    * Flushes and commits.
    *
    * @param last runs the last statement before the commit, with the option `isLast`: if no statement has begun the
-   * transaction, none is needed.
+   * transaction, the statement runs without one.
    */
   commit(last?: LastStatement): Promise<void>;
   /** Rolls back everything since the last commit; never throws. */
@@ -20,31 +22,29 @@ export interface UnitOfWork extends UnitContext {
 
 type LastStatement = (unit: UnitContext) => Promise<void>;
 
-/** Callbacks for the end of a unit of work, called in the order in which they were added. */
+/** Callbacks for the end of a unit of work. They are called in the order in which they were added. */
 export interface UnitWatch {
   /** Called before the commit. If it throws, nothing is committed. */
   readonly committing?: () => void;
-  /** Immediately after the commit. */
+  /** Called immediately after the commit. */
   readonly committed?: (notes: UnitNotes) => void;
-  /** After a commit or a rollback. */
+  /** Called after a commit or a rollback. */
   readonly ended?: () => void;
 }
 
-/** Opens a unit of work. `write` begins a transaction. */
+/** Opens a unit of work, with a transaction if `write` is true. */
 export type OpenUnit = (write: boolean) => Promise<UnitOfWork>;
 
-/**
- * The part of `Database` that units of work need. It is read for each request, so that the database can be replaced.
- */
+/** The part of `Database` that units of work need. Each unit reads it again, so that the database can be replaced. */
 export interface UnitSource {
   readonly orm: { readonly em: { fork(): SqlEntityManager } };
 }
 
-/** Called for every transaction that has ended. */
+/** Called after every transaction, for metrics. */
 export type ObserveTransaction = (result: 'committed' | 'rolled back', durationMs: number) => void;
 
 /**
- * Units of work on a database. Each is a fork of its entity manager.
+ * Returns a function that opens units of work on a database. Each is a fork of its entity manager.
  *
  * HOT: without accessors. V8 keeps everything that an accessor of an object literal refers to until a full garbage
  * collection. With accessors, that included the entity manager of each request, which made a GET 15 % slower and the
@@ -88,7 +88,7 @@ export function unitsOf(database: UnitSource, observe?: ObserveTransaction): Ope
   };
 }
 
-/** The same units of work, with one more watch. */
+/** Returns the same units of work, with one more watch. */
 export function watching(openUnit: OpenUnit, watch: UnitWatch): OpenUnit {
   return async (write) => {
     const unit = await openUnit(write);
@@ -97,19 +97,24 @@ export function watching(openUnit: OpenUnit, watch: UnitWatch): OpenUnit {
   };
 }
 
-/** HOT: an empty flush takes as long as an indexed read, and `em.commit` flushes too. */
+/**
+ * Commits, with a flush only if there is something to flush. HOT: an empty flush takes as long as an indexed read, and
+ * `em.commit` always flushes.
+ */
 function commit(em: SqlEntityManager): Promise<void> {
   return holdsEntities(em) ? em.commit() : commitTransaction(em);
 }
 
-/** Whether a flush has anything to do. */
+/** Returns whether a flush has anything to do. */
 function holdsEntities(em: SqlEntityManager): boolean {
   const work = em.getUnitOfWork();
   const isEmpty = work.getIdentityMap()[Symbol.iterator]().next().done === true;
   return !isEmpty || work.getPersistStack().size > 0 || work.getRemoveStack().size > 0;
 }
 
-/** Runs work outside a request in its own transaction, which is committed when the work resolves. */
+/**
+ * Returns a function that runs work outside a request in a transaction of its own. It commits when the work resolves.
+ */
 export function inUnitOf(openUnit: OpenUnit) {
   return async <T>(work: UnitWork<T>): Promise<T> => {
     const unit = await openUnit(true);
@@ -123,7 +128,22 @@ export function inUnitOf(openUnit: OpenUnit) {
   };
 }
 
-/** Whether the error is a collision with another transaction. Running the work again can then succeed. */
+/** Returns whether an error is a collision with another transaction, so that running the work again can succeed. */
 export function isCollision(error: unknown): boolean {
   return error instanceof StaleReadError || isDatabaseCollision(error);
+}
+
+/** A failover takes about a second to confirm. */
+const RETRY_SECONDS = '1';
+
+/**
+ * Refuses changes while the write freeze of a restored database lasts.
+ *
+ * @throws ApiError unavailable
+ */
+export async function requireReleased(state: RequestState, freeze: WriteFreeze): Promise<void> {
+  if (operationOf(state).method === 'GET') return;
+  const reason = await freeze.settled();
+  if (reason !== undefined)
+    throw new ApiError('unavailable', reason, { headers: { 'retry-after': RETRY_SECONDS } });
 }

@@ -11,10 +11,10 @@ import type { RequestValidators } from './route-index.ts';
 
 type RequestPart = 'path' | 'query' | 'headers' | 'body';
 
-/** One fault of a request. */
+/** One violation in a request. */
 interface Issue {
   readonly in: RequestPart;
-  /** JSON pointer within that part. */
+  /** A JSON pointer within that part. */
   readonly pointer: string;
   readonly message: string;
 }
@@ -22,10 +22,12 @@ interface Issue {
 const MAX_ISSUES = 20;
 const MAX_LISTED_VALUES = 40;
 
-/** Errors of union keywords follow those of their branches and say less. */
+/** The keywords of unions. Their errors follow the errors of their branches and are less specific. */
 const unions = new Set(['anyOf', 'oneOf']);
 
-/** 400 `invalid_data` for faults in the parameters. Pointers begin with `/path`, `/query` or `/headers`. */
+/**
+ * Returns 400 `invalid_data` for invalid parameters. The errors' pointers begin with `/path`, `/query` or `/headers`.
+ */
 export function parametersFault(errors: readonly ValidationError[]): ApiError {
   return fault(
     toIssues(errors, (pointer) => {
@@ -37,9 +39,9 @@ export function parametersFault(errors: readonly ValidationError[]): ApiError {
 }
 
 /**
- * 400 `invalid_data` for faults in the body.
+ * Returns 400 `invalid_data` for an invalid body.
  *
- * @param body lets all missing properties of an object be named, not only the first.
+ * @param body if given, the error names all missing properties of an object, not only the first.
  * @param others finds the faults that the validator did not reach, because it stops at the first one.
  */
 export function bodyFault(
@@ -58,7 +60,7 @@ export function bodyFault(
   );
 }
 
-/** The missing properties and the values of a wrong type in a body, outside of unions, at most 20. */
+/** Returns the missing properties and the values of a wrong type in a body, outside of unions, at most 20. */
 export function shapeErrors(body: unknown, operationId: string, shapes: BodyShapes): ValidationError[] {
   const found: ValidationError[] = [];
   visit(body, shapes.operations[operationId] ?? {}, '');
@@ -102,7 +104,7 @@ function hasType(value: unknown, type: string): boolean {
   return typeof value === type;
 }
 
-/** One error for each missing property of the object, in the order of the contract. */
+/** Returns one error for each missing property of the object, in the order of the schema. */
 function withAllMissing(error: ValidationError, body: unknown): readonly ValidationError[] {
   const { required, missingProperty } = error.params;
   if (error.keyword !== 'required' || !Array.isArray(required)) return [error];
@@ -118,16 +120,16 @@ function withAllMissing(error: ValidationError, body: unknown): readonly Validat
   return missing.map((name) => ({ ...error, params: { ...error.params, missingProperty: name } }));
 }
 
-/** The pointer and message of the first fault, for a log. */
+/** Returns the pointer and message of the first violation, for a log. */
 export function describeFault(errors: readonly ValidationError[]): { pointer: string; message: string } {
   const [issue] = toIssues(errors, (pointer) => ({ in: 'body', pointer }));
   return { pointer: issue?.pointer ?? '', message: issue?.message ?? 'is not valid' };
 }
 
-/** More faults than this are in the `issues`, but not in the message. */
+/** The maximum number of violations in the message. `issues` has up to `MAX_ISSUES`. */
 const MAX_NAMED = 10;
 
-/** @param areAlternatives whether mending one of the issues may be enough. Then the message names only the first. */
+/** @param areAlternatives whether correcting one of the issues may be enough. Then the message names only the first. */
 function fault(issues: readonly Issue[], areAlternatives = false): ApiError {
   const named = issues.slice(0, areAlternatives ? 1 : MAX_NAMED).map((issue) => {
     const place = issue.in === 'body' ? issue.pointer || 'body' : issue.pointer.slice(1) || issue.in;
@@ -155,7 +157,7 @@ function toIssues(
   }));
 }
 
-/** Of the faults of a union's branches, the deepest ones, because their branch is closest to what the caller meant. */
+/** Returns the deepest errors of a union's branches, because their branch is closest to what the caller meant. */
 function deepest(errors: readonly ValidationError[]): readonly ValidationError[] {
   const specific = errors.filter((error) => !unions.has(error.keyword));
   if (specific.length === errors.length || specific.length === 0) return errors;
@@ -164,7 +166,7 @@ function deepest(errors: readonly ValidationError[]): readonly ValidationError[]
   return specific.filter((error) => depth(error) === most);
 }
 
-/** Points to the missing or unknown property itself, not to the object around it. */
+/** Returns the pointer of the missing or unknown property itself, not of the object that contains it. */
 function pointerOf({ keyword, instancePath, params }: ValidationError): string {
   if (keyword === 'required') return `${instancePath}/${escapePointer(String(params.missingProperty))}`;
   if (keyword === 'additionalProperties') {
@@ -237,7 +239,7 @@ function count(limit: unknown, one: string, many = `${one}s`): string {
   return `${limit} ${limit === 1 ? one : many}`;
 }
 
-/** Validates the body of an operation that is embedded in another request, such as a proposed intent. */
+/** Validates the body of an operation that is embedded in another request, for example in a proposed intent. */
 type CheckBody = (operationId: string, body: unknown, at: string) => void;
 
 /** Creates a check that throws `invalid_data` with JSON pointers below `at`. */
@@ -251,7 +253,9 @@ export function createBodyCheck(validators: Readonly<Record<string, RequestValid
   };
 }
 
-/** `always` reports violations to the caller; `sampled` checks one response in a hundred and only logs. */
+/**
+ * `always` turns a violation into an error for the caller; `sampled` checks one response in a hundred and only logs.
+ */
 export type ResponseCheckMode = 'always' | 'sampled' | 'off';
 
 interface ResponseCheckOptions {
@@ -261,12 +265,11 @@ interface ResponseCheckOptions {
   readonly log: Log;
 }
 
-/** Validates a response against the contract. Throws `internal_error`. */
+/** Validates a response against the API document. Throws `internal_error`. */
 export type CheckResponse = (state: RequestState, status: number, body: unknown) => void;
 
 const SAMPLE_EVERY = 100;
 
-/** Creates the response check of one server. */
 export function createResponseCheck({ mode, validators, log }: ResponseCheckOptions): CheckResponse {
   if (mode === 'off') return () => undefined;
   let seen = 0;
@@ -289,8 +292,8 @@ export function createResponseCheck({ mode, validators, log }: ResponseCheckOpti
 const NUL = '\0';
 const MESSAGE = 'must not contain U+0000';
 
-// Texts that are only signed. They are neither looked up nor stored in their own column. A stored body is JSON, which
-// escapes the character.
+// Members that are only signed. They are neither looked up nor stored in a column of their own. Where a body is stored,
+// it is JSON, which escapes the character.
 const signedTexts: Readonly<Record<string, readonly string[]>> = {
   walletRpc: ['/params/message', '/params/typed_data'],
   createWalletRpcIntent: ['/params/message', '/params/typed_data'],
@@ -306,7 +309,7 @@ const signedTexts: Readonly<Record<string, readonly string[]>> = {
  */
 export function refuseNulCharacters(state: RequestState): void {
   const found: Issue[] = [];
-  // Headers and JSON cannot contain the raw character, so two searches are enough for almost every request.
+  // Headers and JSON cannot contain the raw character, so two searches suffice for almost every request.
   if (state.target.includes('%00')) {
     findNul(state.route?.params, { part: 'path' }, '', found);
     findNul(state.query, { part: 'query' }, '', found);
@@ -323,7 +326,7 @@ export function refuseNulCharacters(state: RequestState): void {
 
 interface Search {
   readonly part: RequestPart;
-  /** Pointers of values that are not searched. */
+  /** The pointers of values that may contain the character. */
   readonly signed?: readonly string[] | undefined;
 }
 

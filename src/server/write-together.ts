@@ -6,23 +6,25 @@ interface PreparedResponse {
   readonly text: string | undefined;
 }
 
-/** After this time, the next response that is ready is written together with all responses that wait. */
+/**
+ * How long responses wait for each other. After it, the next response that is ready is written with all waiting ones.
+ */
 const TOGETHER_MS = 1;
 
 let prepared: PreparedResponse[] = [];
 let firstAtMs = 0;
 
 /**
- * Writes a response together with those of the requests that arrived at the same time: when all of them are handled, or
- * with the first response that is ready a millisecond later.
+ * Writes a response together with the responses to requests that arrived at the same time: when all of them are
+ * handled, or with the first response that is ready a millisecond later.
  *
  * Waking the client costs the kernel more than everything else we do for a read. Responses written right after the
  * first one find the client awake. Reads of many clients on one machine or behind one proxy take a sixth less CPU.
  */
 export const writeTogether: WriteResponse = (response, { status, headers }, text) => {
-  // Writes nothing yet. An error that it throws belongs to this request only.
+  // Only stores the head in the response. An error that it throws belongs to this request only.
   response.writeHead(status, headers);
-  // Data that still arrives of a refused request may end the connection.
+  // Data of a refused request that is still arriving may end the connection.
   if (!response.req.complete) {
     response.end(text);
     return;

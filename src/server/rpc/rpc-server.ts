@@ -11,15 +11,15 @@ import { createTransportGuard, type TransportRules } from '../transport-guards.t
 
 /** The sender of a message. */
 interface Sender {
-  /** Aborted when the sender leaves. */
+  /** Aborted when the sender disconnects. */
   readonly signal: AbortSignal;
-  /** Undefined for plain HTTP, which has no notifications. */
+  /** Undefined for plain HTTP, over which no notifications can be sent. */
   readonly connection?: { readonly closed: AbortSignal; notify(message: object): void };
 }
 
-/** Answers JSON-RPC over any transport. */
+/** Executes JSON-RPC messages from any transport. */
 export interface RpcEndpoint {
-  /** The CAIP-2 id of a chain, given by id, name or number. Throws ApiError. */
+  /** Returns the CAIP-2 id of a chain from its id, name or number. Throws ApiError for an unknown chain. */
   chainOf(name: string): string;
   answer(caip2: string, message: unknown, sender: Sender): Promise<unknown>;
 }
@@ -41,7 +41,7 @@ const INVALID_REQUEST = -32_600;
 
 /** CHOICE: the maximum number of open WebSockets on all ports together. Further connections are refused. */
 const MAX_SOCKETS = 2_000;
-/** CHOICE: the connection of a client with more unread bytes than this is dropped. */
+/** CHOICE: a client that has left more bytes than this unread is disconnected. */
 const MAX_UNREAD_BYTES = 4 * 1_048_576;
 /** CHOICE: how many messages of a connection may wait before the server stops reading from it. */
 const MAX_WAITING = 100;
@@ -49,7 +49,7 @@ const HEARTBEAT_MS = 30_000;
 
 /** Upgrades connections to WebSockets with JSON-RPC. */
 export interface RpcSockets {
-  /** `admit` returns the chain, or throws an ApiError to refuse the connection. */
+  /** Upgrades a connection. `admit` returns the chain, or throws an ApiError to refuse the connection. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, admit: () => string): void;
 }
 
@@ -102,7 +102,7 @@ export function rpcSockets({ endpoint, log, newRequestId, stopping }: RpcServerO
   };
 }
 
-/** Answers the messages of one connection in order. */
+/** Answers the messages of one connection, in order. */
 function serve(
   socket: WebSocket,
   answer: (message: unknown, sender: Sender) => Promise<unknown>,
@@ -144,7 +144,7 @@ async function answerText(text: string, answer: (message: unknown) => Promise<un
   return answer(message);
 }
 
-/** Upgrades of the main port, under the rules of the control plane. */
+/** Returns the handler of upgrades on the main port, which follow the rules of the control plane. */
 export function controlUpgrades(
   sockets: RpcSockets,
   {
@@ -158,7 +158,7 @@ export function controlUpgrades(
       readonly controlToken?: string | undefined;
     };
     readonly transport: TransportRules;
-    /** Its group is the name of the chain. */
+    /** Captures the name of the chain. */
     readonly path: RegExp;
   },
 ): (request: IncomingMessage, socket: Duplex, head: Buffer) => void {
@@ -176,7 +176,7 @@ export function controlUpgrades(
 }
 
 export interface RpcPort {
-  /** Without a trailing slash. The name, number or CAIP-2 id of a chain follows after one. */
+  /** Without a trailing slash. Append `/` and the name, number or CAIP-2 id to select a chain. */
   readonly url: string;
   close(): Promise<void>;
 }
@@ -192,7 +192,7 @@ export async function openRpcPort(
   const { endpoint, log, newRequestId } = options;
 
   /**
-   * Refuses pages of other sites.
+   * Refuses web pages of other sites.
    * @returns the chain that the request names.
    */
   const admit = ({ headers, url = '/' }: IncomingMessage): string => {
@@ -243,7 +243,7 @@ export async function openRpcPort(
   return { url: `http://${HOST}:${server.port}`, close: () => server.close() };
 }
 
-/** Lets pages of this machine, such as those of a development server, read responses. */
+/** Lets web pages on this machine, such as those of a development server, read responses. */
 function allowLocalPage({ headers }: IncomingMessage, response: ServerResponse): void {
   const { origin } = headers;
   response.setHeader('vary', 'origin, access-control-request-headers');

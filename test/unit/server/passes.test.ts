@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test } from 'vitest';
 import { makeIds, seededEntropy } from '../../../src/adapters/runtime.ts';
-import { type Pass, runInPasses, RunAgainError } from '../../../src/keys/passes.ts';
+import { type Pass, RunAgainError, runInPasses } from '../../../src/keys/passes.ts';
 import type { KeyStore } from '../../../src/ports/key-store.ts';
 import { createKeyedMutex } from '../../../src/server/keyed-mutex.ts';
 import { unitsOf } from '../../../src/server/unit-of-work.ts';

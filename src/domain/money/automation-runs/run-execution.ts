@@ -2,7 +2,7 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import { countQuorum, type Quorum, quorumKeys } from '../../../engine/authorization/quorum.ts';
 import { UnauthorizedUseError } from '../../../engine/authorization/signed-evidence.ts';
 import { ApiError } from '../../../errors.ts';
-import { type Pass, runInPasses, RunAgainError } from '../../../keys/passes.ts';
+import { type Pass, RunAgainError, runInPasses } from '../../../keys/passes.ts';
 import type {
   AfterCommitWork,
   OperationContext,
