@@ -3,23 +3,23 @@ import { type ErrorCode, errorCatalogue } from './generated/errors.ts';
 export type { ErrorCode };
 
 interface ApiErrorDetail {
-  /** The internal cause; logged, never sent. */
+  /** The error that caused this one. It is logged, never sent. */
   cause?: unknown;
   /** Why another system refuses; sent to the caller as `cause`. */
   reason?: string;
-  /** Sent to the caller as `data`. */
+  /** More information for the caller, sent as `data`. */
   data?: Record<string, unknown>;
   /** Extra response headers, e.g. `retry-after`. */
   headers?: Record<string, string>;
-  /** The refusal is the response to every replay of the request, whatever its code. */
+  /** Whether the refusal is stored as the response to repetitions of the request, whatever its code. */
   isFinal?: boolean;
-  /** The changes of the request are committed although it is refused, for example a count of wrong attempts. */
+  /** Whether the changes of the request are committed although it is refused, for example a count of wrong attempts. */
   keepsChanges?: boolean;
 }
 
 /**
- * Rows read in sequence are inconsistent because another transaction changed them in between. The request is retried, as
- * after a conflict.
+ * Thrown when rows that were read one after another are inconsistent, because another transaction changed them in
+ * between. The request runs again, as after a conflict.
  */
 export class StaleReadError extends Error {
   constructor(message: string) {
@@ -29,8 +29,8 @@ export class StaleReadError extends Error {
 }
 
 /**
- * Whether the error means that a dependency is unavailable, so that the same request may succeed later. Storage sets
- * `isUnavailable` on such errors; the ORM's wrappers keep them as `cause`.
+ * Returns whether the error means that a dependency is unavailable, so that the same request may succeed later. Storage
+ * sets `isUnavailable` on such errors; the ORM's wrappers keep them as `cause`.
  */
 export function isUnavailable(error: unknown): boolean {
   for (let at = error; at instanceof Error; at = at.cause) {
@@ -39,12 +39,12 @@ export function isUnavailable(error: unknown): boolean {
   return false;
 }
 
-/** Whether a request, with all that shows who has authorized it, is too large to be passed on. */
+/** Returns whether a call to the signer is too large for one message, with the evidence of who authorized it. */
 export function isTooLarge(error: unknown): boolean {
   return error instanceof Error && (error as { isTooLarge?: boolean }).isTooLarge === true;
 }
 
-/** The dependency of an error that `isUnavailable` recognizes, for the message to the caller. */
+/** Returns the name of the unavailable dependency, for an error that `isUnavailable` recognizes. */
 export function unavailableThing(error: unknown): string {
   for (let at = error; at instanceof Error; at = at.cause) {
     const { unavailable } = at as { unavailable?: string };
@@ -53,15 +53,15 @@ export function unavailableThing(error: unknown): string {
   return 'the database';
 }
 
-/** The subject of a disagreement between nodes of a chain, if that is the error; a message for callers. */
+/** Returns what the nodes of a chain disagree about, as a message for callers; undefined for any other error. */
 export function disagreementOf(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined;
   return (error as { isDisagreement?: boolean }).isDisagreement === true ? error.message : undefined;
 }
 
 /**
- * The only error that the domain throws to its callers. `code` determines the status and the default text (the contract's
- * error catalogue, `x-error-catalogue` in `openapi/common.yaml`); `message` is sent to the caller.
+ * The only error that the domain throws to its callers. `code` determines the status and the default message
+ * (`x-error-catalogue` in `openapi/common.yaml`). `message` is sent to the caller.
  */
 export class ApiError extends Error {
   readonly code: ErrorCode;
@@ -85,7 +85,7 @@ export class ApiError extends Error {
     this.keepsChanges = detail.keepsChanges === true;
   }
 
-  /** The response body `{error, code?, cause?, data?}`; omits internal codes. */
+  /** Returns the response body `{error, code?, cause?, data?}`. Internal codes are omitted. */
   toBody(): { error: string; code?: string; cause?: string; data?: Record<string, unknown> } {
     return {
       error: this.message,
@@ -96,37 +96,37 @@ export class ApiError extends Error {
   }
 }
 
-// Longer than every message that does not repeat input.
+// Longer than any message that does not repeat input.
 const MAX_TEXT = 4_000;
 
-/** A text for a message, cut if it repeats a large part of the request: writing and sending it would take long. */
+/** Cuts a message that repeats a large part of the request, because writing and sending it would take long. */
 export function shorten(text: string): string {
   return text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}…` : text;
 }
 
-/** The refusal of an operation whose handler is still the generated stub. */
+/** Creates the refusal of an operation whose handler is still the generated stub. */
 export function notImplemented(operationId: string): ApiError {
   return new ApiError('not_implemented', `the operation \`${operationId}\` is not implemented yet`);
 }
 
-/** 404 for an absent resource and for one of another app alike. */
+/** Creates a 404. A resource of another app gets the same one as a resource that does not exist. */
 export function notFound(thing: string): ApiError {
   return new ApiError('not_found', `${thing} not found`);
 }
 
-/** 400 with the time that judged the expiry as `Date`: a client whose clock is off corrects it by this header. */
+/** Creates a 400. Its `Date` is the time that the expiry was compared with, so that a client can correct its clock. */
 export function requestExpired(message: string, nowMs: number): ApiError {
   return new ApiError('request_expired', message, { headers: { date: new Date(nowMs).toUTCString() } });
 }
 
-/** 400 naming the field by JSON pointer into the request body. */
+/** Creates a 400 that names a field by its JSON pointer into the request body. */
 export function invalidField(pointer: string, message: string): ApiError {
   return new ApiError('invalid_data', `${pointer}: ${message}`, {
     data: { issues: [{ in: 'body', pointer: shorten(pointer), message: shorten(message) }] },
   });
 }
 
-/** 400 naming a query parameter. */
+/** Creates a 400 that names a query parameter. */
 export function invalidQuery(name: string, message: string): ApiError {
   return new ApiError('invalid_data', `${name}: ${message}`, {
     data: { issues: [{ in: 'query', pointer: `/${name}`, message: shorten(message) }] },
@@ -140,9 +140,9 @@ interface LocatedIssue {
 }
 
 /**
- * Converts an error about a part of the request body: its JSON pointers then refer to the whole body.
+ * Converts an error about a part of the request body, so that its JSON pointers refer to the whole body.
  *
- * @param pointer JSON pointer to that part.
+ * @param pointer the JSON pointer to that part.
  */
 export function relocateIssues(error: unknown, pointer: string): unknown {
   if (!(error instanceof ApiError) || !Array.isArray(error.data?.issues)) return error;

@@ -56,8 +56,8 @@ export async function loadOrCreateCertificate(
 }
 
 /**
- * The folder for the certificate of a server without a data folder. It is private to the user and the same at every
- * start, so that clients need to trust the authority only once.
+ * Returns the folder for the certificate of a server without a data folder. It is private to the user and the same at
+ * every start, so that clients need to trust the authority only once.
  *
  * @throws StartError when the folder belongs to another user.
  */
@@ -74,7 +74,9 @@ export function temporaryCertificateFolder(): string {
   return folder;
 }
 
-/** Each set of hosts has its own file. Servers for different hosts would otherwise replace each other's certificate. */
+/**
+ * Returns a file name for a set of hosts. Servers for different hosts would otherwise replace each other's certificate.
+ */
 function fileName({ hosts = [] }: CertificateOptions): string {
   const others = hosts.filter((host) => !loopbackHosts.includes(host)).sort();
   if (others.length === 0) return 'certificate.json';
@@ -111,7 +113,7 @@ function covers(leaf: X509Certificate, host: string): boolean {
   return (isName ? leaf.checkHost(host) : leaf.checkIP(host)) !== undefined;
 }
 
-/** Stores the certificate. If another process stored one in the meantime, returns that one. */
+/** Stores the certificate. If another process has stored one in the meantime, returns that one. */
 function store(file: string, created: ServerCertificate, isUsable: IsUsable): ServerCertificate {
   const temporaryFile = `${file}.${process.pid}`;
   makeFolder(dirname(file), 0o700);
@@ -150,7 +152,7 @@ function caFileOf(folder: string, nowMs: number): string {
   }
 }
 
-/** The authorities of the certificates in the folder, each as PEM. */
+/** Returns the authorities of the certificates in the folder, each as PEM. */
 function storedAuthorities(folder: string): string[] {
   const files = readdirSync(folder).filter((name) => /^certificate(-[0-9a-f]+)?\.json$/.test(name));
   return files.flatMap((name) => {
@@ -169,7 +171,7 @@ function authoritiesIn(text: string): string[] {
   );
 }
 
-/** Returns an empty text if there is no such file. */
+/** Returns the content of a file; empty if the file does not exist. */
 function readText(file: string): string {
   try {
     return readFileSync(file, 'utf8');

@@ -17,9 +17,9 @@ interface CachedDocument {
 }
 
 /**
- * Reads JSON Web Key Sets over HTTP. It caches a document for an hour. An unknown key id triggers a new request, at
- * most twice a minute. While the issuer is unavailable, the cached document stays in use, and a request is tried at
- * most twice a minute.
+ * Creates a reader of JSON Web Key Sets over HTTP. It caches a document for an hour. An unknown key id triggers a new
+ * request, at most twice a minute. While the issuer is unavailable, the cached document stays in use, and a request is
+ * tried at most twice a minute.
  */
 export function createHttpJwks(clock: Clock): JwksSource {
   const documents = new LRUCache<string, CachedDocument>({ max: MAX_DOCUMENTS });

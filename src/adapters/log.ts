@@ -10,7 +10,9 @@ import type { Log } from '../ports/runtime.ts';
 export interface LogOutput {
   /** Queues complete lines, which are written together within `MAX_DELAY_MS`. */
   write(lines: string): void;
-  /** Sets the text that reports the number of dropped lines. It is written as soon as lines can be written again. */
+  /**
+   * Sets the function that writes the line about dropped lines. The line is written as soon as writes succeed again.
+   */
   describeDrops(describe: (lines: number) => string): void;
   /** Returns the number of lines dropped so far. */
   dropped(): number;
@@ -25,7 +27,7 @@ type Descriptor = 1 | 2;
 const MAX_DELAY_MS = 20;
 const BATCH_LENGTH = 8192;
 
-/** CHOICE: when the reader of the log hangs, lines beyond this length are dropped. */
+/** CHOICE: when the reader of the log hangs, further lines are dropped while this many bytes wait. */
 const MAX_WAITING_LENGTH = 16 * 1024 * 1024;
 
 /** CHOICE: the interval of retries on a full disk, or when the reader has ended. */
@@ -33,13 +35,13 @@ const RETRY_MS = 1_000;
 /** The interval of retries while a reader is slow. */
 const BUSY_MS = 50;
 
-/** CHOICE: the time that the end of the process waits for a slow reader of its last lines. */
+/** CHOICE: how long the end of the process waits for a slow reader of the last lines. */
 const MAX_EXIT_MS = 5_000;
-/** CHOICE: the time after which a reader that accepts no byte at the end of the process counts as hung. */
+/** CHOICE: at the end of the process, a reader that accepts no byte for this time counts as hung. */
 const MAX_EXIT_SILENCE_MS = 1_000;
 const EXIT_RETRY_MS = 2;
 
-/** The message of the note about dropped lines. */
+/** The message of the line about dropped lines. */
 const LINES_DROPPED = 'lines of the log were dropped, because they could not be written';
 
 const NOTHING = Buffer.alloc(0);
@@ -62,14 +64,14 @@ export function droppedLogLines(): number {
 function openOutput(descriptor: Descriptor): LogOutput {
   makeNonBlocking(descriptor);
   let waiting = '';
-  /** The bytes that are being written, and their kind. */
+  /** The bytes that are being written, and whether they are log lines or the line about dropped lines. */
   let batch: Buffer = NOTHING;
   let batchIs: 'lines' | 'note' = 'lines';
   let state: 'idle' | 'writing' | 'busy reader' = 'idle';
   let isFlushDue = false;
-  /** Set from the failure of a write until the note about dropped lines can be written. Only this note is tried. */
+  /** Whether the last write failed. Until the line about dropped lines can be written, nothing else is tried. */
   let isFailing = false;
-  /** Set when a write ended in the middle of a line. */
+  /** Whether a write ended in the middle of a line. */
   let isMidLine = false;
   let dropped = 0;
   let noted = 0;
@@ -127,7 +129,7 @@ function openOutput(descriptor: Descriptor): LogOutput {
   function fail(): void {
     state = 'idle';
     isFailing = true;
-    // The next attempt writes the note with the count at that time.
+    // The next attempt writes the number that is current then.
     if (batchIs === 'lines') dropped += linesIn(batch);
     batch = NOTHING;
     dropped += linesIn(waiting);
@@ -215,7 +217,7 @@ interface LogOptions {
   descriptor: 1 | 2;
 }
 
-// A second safeguard: no caller logs these on purpose, but a logged object may contain one.
+// A second safeguard: no caller logs secrets on purpose, but a logged object may contain one.
 const secretNames = [
   'authorization',
   'app_secret',
@@ -262,7 +264,7 @@ export function makeLog(options: LogOptions): Log {
   return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
 }
 
-/** The log of a server whose output is JSON lines. */
+/** Returns the log of a server whose standard output is JSON lines. */
 export function logOf({ logLevel }: { readonly logLevel: LogOptions['level'] }): Log {
   return logLevel === 'silent' ? silentLog : makeLog({ level: logLevel, format: 'json', descriptor: 1 });
 }
@@ -292,8 +294,8 @@ function cleanValue(value: unknown, depth: number): unknown {
 export const silentLog: Log = { debug() {}, info() {}, warn() {}, error() {} };
 
 /**
- * Formats a line:
- * `{"level":"info","time":"2026-01-01T10:42:07.000Z","operation":"createWallet","status":200,"msg":"request"}`
+ * Returns a line such as
+ * `{"level":"info","time":"2026-01-01T10:42:07.000Z","operation":"createWallet","status":200,"msg":"request"}`.
  */
 function jsonLine(level: Level, fields: Fields, message: string): string {
   const line: Fields = { level, time: new Date().toISOString(), ...fields, msg: message };
@@ -308,7 +310,10 @@ function isPlain(value: unknown): boolean {
   return typeof value !== 'object' && typeof value !== 'bigint';
 }
 
-/** Formats a line: `10:42:07 info  request operation=createWallet status=200`. The stack of an error follows below. */
+/**
+ * Returns a line such as `10:42:07 info  request operation=createWallet status=200`. The stack of an error follows on
+ * the next lines.
+ */
 function readableLine(level: Level, fields: Fields, message: string): string {
   let [details, below] = ['', ''];
   for (const name in fields) {

@@ -3,13 +3,13 @@ import type { Chains, Prices } from '../ports/chains.ts';
 import type { FiatProviders } from '../ports/fiat.ts';
 
 interface Options extends ErrorOptions {
-  /** Whether a node may have received the call. It is true unless the call was certainly not sent. */
+  /** Whether a node may have received the call. Default: true. False if it was certainly not sent. */
   readonly mayHaveArrived?: boolean;
 }
 
-/** No node could be reached, or its response was invalid. Whether a broadcast succeeded is unknown. */
+/** Thrown when no node could be reached, or its response was invalid. Whether a broadcast succeeded is unknown. */
 export class ChainUnavailableError extends Error {
-  /** This is expected from time to time, so logs omit the stack. */
+  /** Outages are expected from time to time, so logs omit the stack. */
   readonly isOutage = true;
   readonly mayHaveArrived: boolean;
 
@@ -20,7 +20,9 @@ export class ChainUnavailableError extends Error {
   }
 }
 
-/** A provider could not be reached, or its response was invalid. Whether a request had an effect is unknown. */
+/**
+ * Thrown when a provider could not be reached, or its response was invalid. Whether a request had an effect is unknown.
+ */
 export class ProviderUnavailableError extends Error {
   /** `isUnavailable` in `errors.ts` reads this field. */
   readonly isUnavailable = true;
@@ -42,7 +44,7 @@ export class NodesDisagreeError extends Error {
   }
 }
 
-/** Returns the text of a response. Undefined when it is longer than `maxBytes`. */
+/** Returns the body of a response as text; undefined when it is longer than `maxBytes`. */
 export async function readBoundedText(response: Response, maxBytes: number): Promise<string | undefined> {
   const chunks: Uint8Array[] = [];
   let size = 0;
@@ -54,17 +56,17 @@ export async function readBoundedText(response: Response, maxBytes: number): Pro
   return Buffer.concat(chunks).toString('utf8');
 }
 
-/** For servers without configured chains: operations that need one return `not_supported`. */
+/** The chains of a server without configured chains. Operations that need one return `not_supported`. */
 export const noChains: Chains = { find: () => undefined };
 
-/** For servers without a price source. */
+/** The prices of a server without a price source. */
 export const noPrices: Prices = { inUsd: async () => new Map() };
 
-/** For servers without a custodian: custodial wallets are not supported. */
+/** The custodians of a server without one. Custodial wallets are not supported. */
 export const noCustodians: Custodians = { find: () => undefined };
 
-/** For servers without a provider: fiat operations are not supported. */
+/** The fiat providers of a server without one. Fiat operations are not supported. */
 export const noFiatProviders: FiatProviders = { find: () => undefined };
 
-/** For servers without an issuer: cards are not supported. */
+/** The card issuers of a server without one. Cards are not supported. */
 export const noCardIssuers: CardIssuers = { find: () => undefined };

@@ -19,7 +19,7 @@ interface OwnResponse {
 
 /** Sends requests to the server of this process. */
 interface OwnServer {
-  /** Returns undefined if the connection was closed without a complete response. */
+  /** Sends a request. Returns undefined if the connection was closed without a complete response. */
   send(request: OwnRequest, signal: AbortSignal): Promise<OwnResponse | undefined>;
   close(): void;
 }

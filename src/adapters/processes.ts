@@ -2,9 +2,9 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Log } from '../ports/runtime.ts';
 
 /**
- * Environment variables for child processes. In most Linux systems, the C library gives each thread its own memory
- * pool. The memory that V8's compiler threads have freed stays in their pools: 18 MB. The library reads this variable
- * only when a process starts.
+ * Environment variables for child processes. On most Linux systems, the C library gives each thread its own memory
+ * pool, and memory that V8's compiler threads have freed stays there: 18 MB. The library reads this variable only when
+ * a process starts.
  */
 export const fewArenas: Readonly<Record<string, string>> = { MALLOC_ARENA_MAX: '2' };
 

@@ -163,8 +163,8 @@ interface Distributor {
 /**
  * Confirms rewards with the distributor.
  *
- * CHOICE: the proof of a reward may not lead to the distributor's root, for example because the root has changed
- * since. If the reward was claimed before, it is reported with its claimed amount only. Otherwise it is omitted.
+ * CHOICE: the proof of a reward may not lead to the distributor's root, for example because the root has changed since.
+ * If the reward was claimed before, it is reported with its claimed amount only. If not, it is omitted.
  */
 async function confirm(contract: Distributor, user: string, reported: readonly ReportedReward[]) {
   if (reported.length === 0) return [];
@@ -236,7 +236,7 @@ async function fetchRewards({ url, apiKey, chainId, address }: Question): Promis
     throw fail(isTimeout ? `no response within ${TIMEOUT_MS} ms` : 'no connection', error);
   }
   if (text === undefined) throw fail(`expected a response of at most ${MAX_ANSWER_BYTES} bytes`);
-  // Without a valid response, it is unknown whether there are rewards. That differs from having none.
+  // A failed request does not mean that there are no rewards, so it must not return an empty list.
   if (status !== 200) throw fail(`expected status 200, got ${status}`);
   const rewards = readRewards(text, chainId);
   if (rewards === undefined) throw fail('expected a list of chains with rewards');

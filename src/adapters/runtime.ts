@@ -5,9 +5,9 @@ export const systemClock: Clock = { now: () => Date.now() };
 
 /** The state of a clock relative to the system clock. */
 interface ClockState {
-  /** The time at which the clock is frozen. Null for a running clock. */
+  /** The time at which the clock is frozen; null for a running clock. */
   readonly frozenAtMs: number | null;
-  /** The offset that is added to the system time while the clock runs. */
+  /** What a running clock adds to the system time, ms. */
   readonly offsetMs: number;
 }
 
@@ -146,7 +146,8 @@ export interface SeededEntropy extends Entropy {
 const BLOCK_BYTES = 64;
 
 /**
- * The ChaCha20 key stream (RFC 8439 §2.4) under the key SHA-256(seed): the same seed yields the same bytes.
+ * Returns the ChaCha20 key stream (RFC 8439 §2.4) under the key SHA-256(seed). The same seed always yields the same
+ * bytes.
  *
  * NOTE: never use it in production. The seed reveals every key and id derived from it.
  */

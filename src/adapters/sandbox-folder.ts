@@ -15,41 +15,41 @@ export interface SandboxState {
   starts: number;
   /** The id of the event log. It changes whenever the log is replaced. */
   eventLog: string;
-  /** The sequence of the last event before the log got its id. */
+  /** The sequence number of the last event before the log got its id. */
   eventLogBeginsAfter: number;
 }
 
 const stateFile = 'sandbox.json';
 const databaseFile = 'custos.sqlite';
 
-/** The path of the database in a sandbox's folder. */
+/** Returns the path of the database in a sandbox's folder. */
 export function databaseOf(folder: string): string {
   return join(folder, databaseFile);
 }
 
-/** The path of the simulated chains in a sandbox's folder. */
+/** Returns the path of the simulated chains in a sandbox's folder. */
 export function chainsOf(folder: string): string {
   return join(folder, 'chain.sqlite');
 }
 
 /**
- * The path of a snapshot that is being loaded. If the sandbox is killed while it loads the snapshot, its next start
- * finishes the loading.
+ * Returns the path of a snapshot that is being loaded. If the sandbox is killed while it loads the snapshot, its next
+ * start finishes the loading.
  */
 export function loadingOf(folder: string): string {
   return join(folder, 'loading.snapshot');
 }
 
-/** The path of the lock that a running sandbox holds on its folder. */
+/** Returns the path of the lock that a running sandbox holds on its folder. */
 export function lockOf(folder: string): string {
   return join(folder, 'sandbox.lock');
 }
 
 /**
- * Reads the state in `folder`. Undefined if there is none. Fields that older versions did not write get defaults.
+ * Reads the state in `folder`; undefined if there is none. Fields that older versions did not write get defaults.
  *
- * @throws StartError if the state is unreadable or malformed. It may contain the only copy of the master key, so it
- * is not replaced.
+ * @throws StartError if the state is unreadable or malformed. It may contain the only copy of the master key, so it is
+ * not replaced.
  */
 export function readSandboxState(folder: string): SandboxState | undefined {
   const file = join(folder, stateFile);
@@ -116,7 +116,7 @@ export function startErrorOf(folder: string, error: unknown): unknown {
   if (!(error instanceof Error) || error instanceof StartError) return error;
   for (let cause: unknown = error; cause instanceof Error; cause = cause.cause) {
     const { code, syscall } = cause as NodeJS.ErrnoException;
-    // An error of `listen` concerns a port, which also has permissions.
+    // An error of `listen` is about a port, not about the folder.
     if (code === undefined || syscall === 'listen') continue;
     const advice = folderAdvice[code] ?? folderAdvice[code.split('_').slice(0, 2).join('_')];
     if (advice === undefined) continue;

@@ -13,7 +13,7 @@ import {
 } from 'node:fs/promises';
 import { join } from 'node:path';
 
-/** A snapshot whose content stays available, even when another snapshot gets its name. */
+/** A snapshot whose content stays available, even when another snapshot is stored under its name. */
 interface TakenSnapshot {
   readonly content: Buffer;
   /**
@@ -21,7 +21,7 @@ interface TakenSnapshot {
    * snapshots in memory.
    */
   readonly file: string | undefined;
-  /** Must be called when the snapshot is no longer needed. */
+  /** Call it when the snapshot is no longer needed. */
   release(): Promise<void>;
 }
 
@@ -35,14 +35,14 @@ export interface SnapshotStore {
   take(name: string): Promise<TakenSnapshot | undefined>;
   /** Stores a snapshot, and replaces an existing one. */
   write(name: string, content: readonly Buffer[]): Promise<void>;
-  /** Returns false for an unknown name. */
+  /** Removes a snapshot. Returns false for an unknown name. */
   remove(name: string): Promise<boolean>;
 }
 
 const ENDING = '.snapshot';
 const TAKEN = '.taken';
 
-/** The snapshots folder inside a sandbox's data folder. */
+/** Returns the path of the snapshots in a sandbox's data folder. */
 export function snapshotsOf(dataFolder: string): string {
   return join(dataFolder, 'snapshots');
 }
@@ -74,8 +74,8 @@ export function snapshotFolder(folder: string): SnapshotStore {
       const file = join(folder, `${name}.${randomUUID()}${TAKEN}`);
       const release = () => rm(file, { force: true });
       try {
-        // Copying 14 MB would take a tenth of the time of a load, so a hard link is tried first. Not every file
-        // system has links.
+        // Copying 14 MB would take a tenth of the time of a load, so a hard link is tried first. Not every file system
+        // has links.
         const isThere = await ifPresent(
           link(fileOf(name), file)
             .catch(() => copyFile(fileOf(name), file))

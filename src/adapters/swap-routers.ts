@@ -113,7 +113,8 @@ function wrapRoute({ wrapped }: Router, order: SwapOrder): Route | SwapRefusal {
     return { ...common, calls: isElsewhere ? [deposit, onward] : [deposit], spent: minted, received };
   }
   if (isElsewhere) {
-    // CHOICE: a second transaction would have to spend the payout of the first one, which nodes do not accept.
+    // CHOICE: unwrapping for another recipient is refused. A second transaction would have to spend the output of the
+    // first one, which nodes do not accept.
     return { fault: 'pair', message: 'a wrapped asset is unwrapped to the wallet itself only' };
   }
   const burned = { token: wrapped, from: sender, to: NO_ADDRESS };
@@ -247,7 +248,7 @@ interface Quote {
   readonly amount: bigint;
 }
 
-/** Returns the limits that the contract enforces, rounded in favor of the wallet. */
+/** Returns the limits that the smart contract enforces, rounded in favor of the wallet. */
 function boundsOf({ rawInput, rawOutput }: PathAmounts, { amountType, slippageBps, rawAmount }: SwapOrder) {
   const slippage = BigInt(slippageBps);
   // INVARIANT: the amount that the order fixes, which policies evaluate, is never taken from a node's response.

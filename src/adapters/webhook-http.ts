@@ -50,7 +50,7 @@ const globalUnicast = new BlockList();
 globalUnicast.addSubnet('2000::', 3, 'ipv6');
 
 /**
- * Whether an IP address can belong to a server on the public internet.
+ * Returns whether an IP address can belong to a server on the public internet.
  *
  * CHOICE: an IPv6 address that embeds an IPv4 address (mapped, NAT64, 6to4, Teredo) is never public. Name servers
  * need not return such addresses, and the embedded address may be private.
@@ -82,7 +82,7 @@ export const publicHttpsOnly: WebhookGuard = { allowsHttp: false, allowsAddress:
  */
 export const anyAddress: WebhookGuard = { allowsHttp: true, allowsAddress: () => true };
 
-/** The maximum size of a response body that is read to its end so that the connection can be reused. */
+/** The maximum size of a response body that is read to its end, so that the connection can be reused. */
 const MAX_ANSWER_BYTES = 64 * 1024;
 const KEEP_ALIVE_MS = 10_000;
 /** CHOICE: while this many connections are open, no further connection is kept open for later requests. */
@@ -140,7 +140,7 @@ interface Sockets {
   open: number;
 }
 
-/** Resolves with the status of the response. */
+/** Sends a request and resolves with the status of the response. */
 async function post(
   dispatcher: Dispatcher,
   { url, headers, bodyText }: WebhookRequest,
@@ -158,7 +158,7 @@ async function post(
       ...headers,
     },
     body: bodyText,
-    // Closes the connection after the response.
+    // Whether to close the connection after the response.
     reset: sockets.open >= KEPT_SOCKETS,
     signal,
   });
@@ -183,7 +183,7 @@ async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<
   }
 }
 
-/** Imports undici on the first event. */
+/** Creates the dispatcher. Imports undici on the first event. */
 async function makeDispatcher(
   { guard, lookup, ca, connectMs = CONNECT_MS }: SenderOptions,
   sockets: Sockets,
@@ -213,7 +213,7 @@ async function makeDispatcher(
         if (error !== null) {
           callback(error, null);
         } else if (socket.remoteAddress === undefined || !guard.allowsAddress(socket.remoteAddress)) {
-          // INVARIANT: not reached unless `net` connects to an address that `lookup` did not return.
+          // INVARIANT: never reached, unless `net` connects to an address that `lookup` did not return.
           socket.destroy();
           callback(new AddressNotAllowedError(socket.remoteAddress), null);
         } else {

@@ -52,7 +52,7 @@ const roleNeeded = {
 
 type AdminOperation = keyof typeof roleNeeded;
 
-/** Operations that write their own record, in the transaction of their change. */
+/** The operations that write their own audit record, in the transaction of their change. */
 const changes: ReadonlySet<string> = new Set<AdminOperation>([
   'restoreWallet',
   'takeOverUser',
@@ -62,8 +62,8 @@ const changes: ReadonlySet<string> = new Set<AdminOperation>([
 ]);
 
 /**
- * The operations under `/policies/`, `/wallets/`, `/users/` and `/apps/` of the admin port. They are loaded on the
- * first request.
+ * Returns the mounts of the operations under `/policies/`, `/wallets/`, `/users/` and `/apps/` of the admin port. The
+ * operations are loaded on the first request.
  *
  * CHOICE: only local callers are accepted, even if the metrics are public, because responses contain what apps have
  * signed. Until the server has its first operator, callers need no credential.
@@ -216,7 +216,7 @@ function analysisOf(by: OperatorCaller, { analyze }: PolicyAnalysis): PolicyAnal
   return { analyze: (work) => analyze((context) => work({ ...context, onlyAppId: by.operator?.appId })) };
 }
 
-/** The ids in a request: the parameters of its path, and the top-level ids and a role in its body. */
+/** Returns the ids in a request: the parameters of its path, and the top-level ids and a role in its body. */
 function targetsOf({ route, body }: RequestState): Record<string, string> {
   const given = Object.entries((body ?? {}) as Record<string, unknown>).filter(
     (entry): entry is [string, string] => /_id$|^role$/.test(entry[0]) && typeof entry[1] === 'string',
@@ -234,7 +234,7 @@ async function loadHandlers() {
   return { ...policies, restoreWallet, takeOverUser, ...operators } satisfies Record<AdminOperation, unknown>;
 }
 
-/** A handler whose input types are erased. The validators of its operation guarantee them. */
+/** A handler without its specific input types. The validators of its operation guarantee them. */
 type AnyHandler = (
   input: { path: unknown; query: unknown; body: unknown },
   context: OperatorContext & PolicyAnalysis,

@@ -9,7 +9,7 @@ export interface AdminServerOptions {
   readonly host: string;
   readonly port: number;
   readonly metrics: { readonly contentType: string; metrics(): Promise<string> };
-  /** Rejects while the server cannot serve requests, e.g. because it cannot reach the database. */
+  /** Rejects while the server cannot serve requests, for example because it cannot reach the database. */
   readonly checkReady: () => Promise<void>;
   readonly log: Log;
   /** Paths that are served by other pipelines. */

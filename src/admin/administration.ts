@@ -24,11 +24,11 @@ import { migrate, pendingMigrations } from '../storage/migrate.ts';
 import { type Database, openDatabase } from '../storage/open-database.ts';
 import { withKeyStore } from './open-key-store.ts';
 
-/** The command line's representation of an app. */
+/** An app, as commands print it. */
 interface AdministeredApp {
   readonly id: string;
   readonly name: string;
-  /** ISO 8601. */
+  /** In ISO 8601. */
   readonly created_at: string;
 }
 
@@ -92,7 +92,7 @@ function recordMigration(database: Database, names: readonly string[]): Promise<
   });
 }
 
-/** The caller in the record of operators' actions. */
+/** The caller in the audit records of commands. */
 export const commandLine = { origin: 'command_line' } as const satisfies OperatorCaller;
 
 export function administerApps(config: DatabaseConfig): AppAdministration {
@@ -131,7 +131,7 @@ export function administerApps(config: DatabaseConfig): AppAdministration {
         : checked;
       const app = await inTransaction(config, async (context) => {
         const updated = await updateApp(context, appId, { settings });
-        // Only the names are recorded, because settings contain keys and codes.
+        // Only the names of settings are recorded, because their values contain keys and codes.
         await record(context, updated, 'configureApp', { settings: Object.keys(settings).join(', ') });
         return updated;
       });
@@ -158,7 +158,7 @@ function record(
   return recordChange({ em, notes, nowMs, by: commandLine }, { appId, action, targets });
 }
 
-/** The context of a command's change. */
+/** The context of a command that changes something. */
 type CommandContext = AppContext & UnitContext;
 
 export function inTransaction<T>(
@@ -205,7 +205,7 @@ export async function withDatabase<T>(
   }
 }
 
-/** CHOICE: a server that starts waits up to a minute for the end of a recovery or promotion of the database. */
+/** CHOICE: how long a starting server waits for a recovery or promotion of the database to end. */
 const RECOVERY_MS = 60_000;
 
 /**
@@ -264,7 +264,7 @@ function view(app: App): AdministeredApp {
   return { id: app.id, name: app.name, created_at: new Date(app.createdAtMs).toISOString() };
 }
 
-/** The command line's representation of a user. */
+/** A user, as commands print it. */
 interface AdministeredUser {
   readonly id: string;
   readonly app_id: string;
@@ -290,7 +290,7 @@ export function transferAccount(
   });
 }
 
-/** The command line's representation of a wallet. */
+/** A wallet, as commands print it. */
 export interface AdministeredWallet {
   readonly id: string;
   readonly app_id: string;

@@ -11,7 +11,7 @@ import { invalidField } from '../errors.ts';
 import { inUnitOf, unitsOf } from '../server/unit-of-work.ts';
 import { commandLine, requireMigrated, withDatabase } from './administration.ts';
 
-/** A vault in the operator's command. */
+/** The vault that a command adds. */
 export interface WantedVault {
   readonly appId: string;
   readonly chain: string;
@@ -22,7 +22,7 @@ export interface WantedVault {
   readonly feeBps: number;
 }
 
-/** The command line's representation of a vault. */
+/** A vault, as commands print it. */
 export interface AdministeredVault {
   readonly id: string;
   readonly name: string;

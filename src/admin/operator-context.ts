@@ -9,7 +9,7 @@ import type { Services } from '../ports/operation-context.ts';
 import type { OperatorContext } from '../sandbox/control-plane.ts';
 import { inUnitOf, type OpenUnit, type UnitSource } from '../server/unit-of-work.ts';
 
-/** The parts of a running server that the operations for operators need. */
+/** Returns the context in which operations of operators run. */
 export function operatorContext({
   database,
   openUnit,

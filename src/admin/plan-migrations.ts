@@ -10,17 +10,17 @@ import { withDatabase } from './administration.ts';
 interface PlannedStatement {
   readonly sql: string;
   readonly table: string;
-  /** PostgreSQL's estimate of the number of rows. 0 for a new table, and for a table that was never analyzed. */
+  /** PostgreSQL's estimate of the number of rows; 0 for a new table, and for a table that was never analyzed. */
   readonly rows: number;
   /** The size of the table with its indexes. */
   readonly bytes: number;
-  /** The statements that wait until the migration ends. Null for a new table. */
+  /** Which statements of running servers wait until the migration ends; null for a new table. */
   readonly waits: string | null;
 }
 
 export interface PlannedMigration {
   readonly name: string;
-  /** For a migration that removes something, the number of the migration that a server must include to keep working. */
+  /** For a migration that removes something: the number of the migration that a server must have to keep working. */
   readonly removes_since: number | null;
   readonly statements: readonly PlannedStatement[];
 }

@@ -36,7 +36,7 @@ interface ComparedAccounts {
   readonly ahead: readonly AccountAhead[];
   /**
    * Accounts that could not be compared, because their nodes did not respond. A chain id (CAIP-2) stands for all
-   * accounts of a chain that was given up.
+   * accounts of a chain that was abandoned.
    */
   readonly unanswered: readonly string[];
   readonly compared: number;
@@ -49,7 +49,9 @@ interface ComparedAccounts {
 
 const PAGE = 500;
 const AT_ONCE = 16;
-/** After this many consecutive calls without a response, a chain is given up, because each call waits for a timeout. */
+/**
+ * After this many consecutive calls without a response, a chain is abandoned, because each call waits for a timeout.
+ */
 const MAX_UNANSWERED = 32;
 /** Chain types whose wallets send transactions without nonces. */
 const WITHOUT_NONCES = ['solana', 'tron', 'spark'];
@@ -135,7 +137,7 @@ const MAX_LISTED = 1_000;
 
 interface Listed<Row> {
   readonly rows: readonly Row[];
-  /** The number of all rows. */
+  /** The number of all rows, including the ones that are not listed. */
   readonly count: number;
 }
 
@@ -216,7 +218,7 @@ export interface RestoreView {
   readonly noticed_at: string;
   /** The time of the newest record in the database. */
   readonly newest_record_at: string | null;
-  /** Null while changes are held. */
+  /** Null while changes are refused. */
   readonly released_at: string | null;
 }
 
@@ -302,7 +304,7 @@ export function releaseChanges(config: DatabaseConfig, areDeliveriesSkipped: boo
   });
 }
 
-/** Allows accounts in doubt to send again. */
+/** Allows accounts that were blocked after a restore to send again. */
 export function acceptRestored(config: DatabaseConfig, accounts: readonly string[] | 'all'): Promise<void> {
   return inTransaction(config, async ({ em, notes, nowMs }) => {
     const parsed = accounts === 'all' ? accounts : accounts.map(accountOf);
@@ -325,7 +327,7 @@ export function markRestored(config: DatabaseConfig): Promise<void> {
   });
 }
 
-// The CAIP-10 format is namespace:reference:address.
+// CAIP-10: namespace:reference:address.
 const ACCOUNT = /^([-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}):([-.%a-zA-Z0-9]{1,128})$/;
 
 function accountOf(text: string): RestoredAccount {

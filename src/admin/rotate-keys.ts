@@ -25,7 +25,8 @@ import { openDatabase } from '../storage/open-database.ts';
 import { commandLine } from './administration.ts';
 import { requireMasterKey, withKeyStore } from './open-key-store.ts';
 
-// HOT: it re-seals every secret of the database in batches. No bench case covers it.
+// The tables with sealed secrets. HOT: the rotation re-seals every secret of the database in batches. No bench case
+// covers it.
 
 type SealedTable =
   | 'audit_keys'
@@ -60,10 +61,9 @@ const tables: readonly SealedTable[] = [
 
 /**
  * Rewraps up to `limit` data keys of one table under the current master key, in the transaction of `em`. A row is
- * written only if its wrapping is unchanged since it was read, so the server and another rotation may run
- * concurrently.
+ * written only if its wrapping is unchanged since it was read, so the server and another rotation may run concurrently.
  *
- * @returns how many were found, which is 0 at the end, and how many of them this call has rewrapped.
+ * @returns how many data keys were found, which is 0 at the end, and how many of them this call has rewrapped.
  */
 async function rotateBatch(
   em: SqlEntityManager,
@@ -72,7 +72,7 @@ async function rotateBatch(
   limit: number,
 ): Promise<{ found: number; moved: number }> {
   const rows = await readers[table](em, keyStore.currentMasterKeyId, limit);
-  // All of them are rewrapped before the first change, because the change begins the transaction.
+  // Rewrap all of them before the first change, because the change begins the transaction.
   const rewrapped: { row: SealedRow; moved: SealedKey }[] = [];
   for (const row of rows) rewrapped.push({ row, moved: await keyStore.rewrap(row, row.binding) });
   let movedHere = 0;

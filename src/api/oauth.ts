@@ -22,7 +22,7 @@ export const revokeOauthGrant: Handler<'revokeOauthGrant'> = async ({ path }, co
 export const exchangeOauthToken: Handler<'exchangeOauthToken'> = ({ body }, context) =>
   exchangeToken(context, body);
 
-/** The metadata of the server under the host of the request. Source: RFC 8414 section 2. */
+/** Returns the metadata of the authorization server (RFC 8414 section 2), with URLs under the host of the request. */
 export const getOauthMetadata: OpenHandler<'getOauthMetadata'> = async (_input, { proof: { urlOf } }) => ({
   issuer: urlOf(''),
   token_endpoint: urlOf('/api/oauth/v2/token'),

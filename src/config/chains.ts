@@ -1,6 +1,6 @@
 import { type Faults, items } from './checks.ts';
 
-/** The maximum fees that the server fills in on a chain, in place of the defaults: wei per gas, gas, and wei. */
+/** The maximum fees that the server itself sets on a chain, in place of the defaults: wei per gas, gas, and wei. */
 export interface FeeCeilings {
   readonly maxFeePerGas?: bigint;
   readonly maxPriorityFeePerGas?: bigint;
@@ -24,7 +24,7 @@ export interface RpcEndpoints {
 
 interface ChainEntries {
   readonly entries: readonly string[];
-  /** The chains that have nodes. Undefined in a signer, which does not know them. */
+  /** The chains that have nodes; undefined in a signer, which does not connect to chains. */
   readonly endpoints?: readonly RpcEndpoints[];
 }
 
@@ -79,7 +79,7 @@ export function feeCeilings(
   });
 }
 
-/** Adds confirmations, in entries such as `eip155:1=32` or `eip155:1=off`, to the endpoints of their chains. */
+/** Sets the confirmations of chains that have nodes, from entries such as `eip155:1=32` or `eip155:1=off`. */
 export function confirmations(
   faults: Faults,
   name: string,
@@ -127,7 +127,7 @@ export function rpcEndpoints(
   });
 }
 
-/** A real chain that a simulated one continues after a block. An undefined block means the latest one. */
+/** A real chain that a simulated chain continues after a block. Without a block, it continues after the latest one. */
 export interface ForkEntry {
   readonly caip2: string;
   readonly url: string;

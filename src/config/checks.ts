@@ -3,7 +3,8 @@ import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { resolve } from 'node:path';
 
-// Each check records a fault and returns a value of the right type, so that all faults can be reported together.
+// The faults of the settings. Each check adds its fault and returns a value of the right type, so that all faults can
+// be reported together.
 export type Faults = string[];
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -14,17 +15,17 @@ export interface RateLimit {
   burst: number;
 }
 
-/** Words of a list, separated by white space. */
+/** Returns the words of a list, which white space separates. */
 export function words(text = ''): string[] {
   return text.split(/\s+/).filter((word) => word !== '');
 }
 
-/** The non-empty items of a comma-separated list, trimmed. */
+/** Returns the non-empty items of a comma-separated list, trimmed. */
 export function items(list: string | undefined): string[] {
   return (list ?? '').split(',').flatMap((item) => (item.trim() === '' ? [] : [item.trim()]));
 }
 
-/** A function that reads one setting. */
+/** Reads one setting from its text. */
 type Read<T> = (faults: Faults, name: string, text: string) => T;
 
 export const whole =
@@ -36,7 +37,7 @@ export const whole =
     return value;
   };
 
-/** A number from 0 to 1. */
+/** Reads a number from 0 to 1. */
 export function share(faults: Faults, name: string, text: string): number {
   const value = Number(text);
   const isShare = text !== '' && /^[01]?(\.\d+)?$/.test(text) && value >= 0 && value <= 1;
@@ -44,7 +45,7 @@ export function share(faults: Faults, name: string, text: string): number {
   return value;
 }
 
-/** A TCP port; 0 selects a free one. */
+/** Reads a TCP port. 0 selects a free port. */
 export const port = whole(0, 65_535);
 
 export const oneOf =
@@ -55,7 +56,7 @@ export const oneOf =
     return text as T;
   };
 
-/** The word that clients use in place of `service`. */
+/** Reads the brand that clients use in place of `service`. */
 export function prefix(faults: Faults, name: string, text: string): string {
   if (!/^[a-z][a-z0-9]{0,31}$/.test(text)) {
     faults.push(`${name}: expected a lower-case word of at most 32 letters and digits, got \`${text}\``);
@@ -63,7 +64,10 @@ export function prefix(faults: Faults, name: string, text: string): string {
   return text;
 }
 
-/** `100/200`: requests per second and burst. The burst defaults to twice the rate; rate 0 means no limit. */
+/**
+ * Reads a limit such as `100/200`: requests per second and burst. The burst defaults to twice the rate. Undefined for
+ * the rate 0, which means no limit.
+ */
 export function rateLimit(faults: Faults, name: string, text: string): RateLimit | undefined {
   const [perSecondText = '', burstText] = text.split('/');
   const perSecond = whole(0, 1_000_000)(faults, name, perSecondText);
@@ -83,7 +87,7 @@ export function publicUrls(faults: Faults, name: string, urls: readonly string[]
   });
 }
 
-/** Comma-separated IP addresses and subnets. */
+/** Reads comma-separated IP addresses and subnets. */
 export function proxies(faults: Faults, name: string, list: string): string[] {
   const entries = items(list);
   for (const entry of entries) {
@@ -201,7 +205,10 @@ export function readText(faults: Faults, name: string, path: string): string | u
   }
 }
 
-/** @throws for anything but a PEM key or certificate. */
+/**
+ * Reads a key or certificate in PEM.
+ * @throws Error for anything else.
+ */
 export function readPublicKey(pem: string): KeyObject {
   return pem.includes('BEGIN CERTIFICATE') ? new X509Certificate(pem).publicKey : createPublicKey(pem);
 }
@@ -214,7 +221,7 @@ export function optionalPath(_faults: Faults, _name: string, path: string): stri
   return path === '' ? undefined : resolve(path);
 }
 
-/** A secret that is sent in a header. */
+/** Reads a secret that is sent in a header. */
 export const secretText =
   (leastLength: number): Read<string> =>
   (faults, name, text) => {

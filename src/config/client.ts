@@ -10,7 +10,10 @@ export function readClientSettings(env: Environment = process.env): ClientSettin
   return Object.fromEntries(entries.filter(([, value]) => value !== undefined && value !== ''));
 }
 
-/** The environment for a program that uses a sandbox: that of this process, and the variables of the sandbox. */
+/**
+ * Returns the environment for a program that uses a sandbox: the environment of this process and the variables of the
+ * sandbox.
+ */
 export function environmentFor(
   settings: Readonly<Record<string, string>>,
   env: Environment = process.env,
@@ -18,13 +21,13 @@ export function environmentFor(
   return { ...env, ...settings };
 }
 
-/** Whether a browser can be opened. macOS and Windows always have a desktop. */
+/** Returns whether a browser can be opened. macOS and Windows always have a desktop. */
 export function hasDesktop(platform: NodeJS.Platform, env: Environment = process.env): boolean {
   if (platform === 'darwin' || platform === 'win32') return true;
   return [env.DISPLAY, env.WAYLAND_DISPLAY].some((name) => name !== undefined && name !== '');
 }
 
-/** The variables that send requests of Node.js to `host` through a proxy. */
+/** Returns the variables that send requests of Node.js to `host` through a proxy. */
 export function proxyVariables(host: string, env: Environment = process.env): string[] {
   const set = (name: string): boolean => (env[name] ?? '') !== '';
   const exempt = (env.NO_PROXY ?? env.no_proxy ?? '').split(/[\s,]+/);

@@ -18,7 +18,7 @@ import {
 import * as signer from './signer.ts';
 import { telemetrySettings } from './telemetry.ts';
 
-/** The settings are invalid or incomplete. The message lists every fault on its own line. */
+/** Thrown when settings are invalid or incomplete. The message lists every fault on its own line. */
 export class ConfigError extends Error {
   readonly faults: readonly string[];
 
@@ -62,7 +62,7 @@ function listenSettings<C extends 'serve' | 'sandbox' | 'exec' | 'mock'>({ value
   };
 }
 
-/** The contracts on chains that have nodes. Simulated chains have their own contracts. */
+/** Returns the contracts on chains that have nodes. Simulated chains have their own contracts. */
 function contractSettings<C extends 'serve' | 'sandbox' | 'exec' | 'mock'>(
   { faults, name, value }: Reader<Settings, C>,
   endpoints: readonly chains.RpcEndpoints[],
@@ -111,7 +111,7 @@ export function readSandboxConfig(
     /** The snapshot to start with: a file, or a name in the data folder. */
     load: value('load'),
     seed: value('seed'),
-    /** The start of the clock. If a time in Unix ms is given, the clock is frozen at it. */
+    /** How the clock starts: running, or frozen at a time in Unix ms. */
     clock: value('clock'),
     seedData: flags.seedData ?? false,
     /** Whether the seed data has ten wallets with funds, in place of four without. */
@@ -124,11 +124,11 @@ export function readSandboxConfig(
     plainHttp: flags.plainHttp ?? false,
     /** The port of JSON-RPC over plain HTTP. 0 selects a free port; undefined means none. */
     rpcPort: value('rpcPort') as number | undefined,
-    /** The time until simulated chains confirm a transaction. Undefined means with the next block. */
+    /** How long simulated chains take to confirm a transaction. Undefined means until the next block. */
     confirmAfterMs: value('confirmAfter'),
-    /** Chains backed by real nodes; all others are simulated. */
+    /** The chains backed by real nodes; all others are simulated. */
     rpc,
-    /** Simulated chains that continue real ones. */
+    /** The simulated chains that continue real ones. */
     forks,
     /** The folder of their state, for all sandboxes of a user, because it never changes. */
     forkFolder: join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'custos', 'forks'),
@@ -193,19 +193,19 @@ export function readServeConfig(
     /** Undefined if no traces and metrics are sent. */
     telemetry: telemetrySettings(reader, env),
     automationFeeShare: value('automationFeeShare'),
-    /** The share of the requests without an error that are logged. */
+    /** The share of the successful requests that are logged. */
     loggedShare: value('logRequests'),
     /** The limits of open connections. `perAddress` is undefined without a limit. */
     connections: {
       total: value('maxConnections'),
-      // Behind a proxy all connections come from the proxy's address.
+      // Behind a proxy, all connections come from the proxy's address.
       perAddress: (value('connectionsPerAddress') ?? (isBehindProxy ? 0 : 1000)) || undefined,
     },
     /** `tls` is undefined if a trusted proxy terminates TLS. */
     ...check.certificate(faults, { certPath: value('tlsCert'), keyPath: value('tlsKey') }, isBehindProxy),
     trustedProxies,
     signer: signer.signerSettings(reader, env),
-    /** The available chains. */
+    /** The chains that have nodes. */
     rpc: chains.confirmations(faults, name('confirmations'), {
       entries: value('confirmations'),
       endpoints: chains.feeCeilings(faults, name('feeCeilings'), {
@@ -214,7 +214,7 @@ export function readServeConfig(
       }),
     }),
     ...contractSettings(reader, endpoints),
-    /** On a promoted replica, a starting server either refuses changes, or trusts that none were lost. */
+    /** Whether a server that starts on a promoted replica refuses changes, or trusts that none were lost. */
     afterPromotion: value('afterPromotion'),
     /** The number of processes that share the port. */
     workers: value('workers'),
@@ -233,7 +233,7 @@ export function readServeConfig(
   return Object.freeze(config);
 }
 
-/** The databases of a server, with the limits of the work that each of them accepts at once. */
+/** Returns the databases of a server, with the limits of the work that each of them accepts at once. */
 function serveCells(reader: Reader<Settings, 'serve'>, env: Environment) {
   const { value } = reader;
   const poolSize = value('databasePool');
@@ -250,7 +250,7 @@ function serveCells(reader: Reader<Settings, 'serve'>, env: Environment) {
   return { ...(cells as CellsSettings), admission: new Map(limits) };
 }
 
-/** Any other name that starts with CUSTOS_ is refused as a typo. */
+/** Records every other name that starts with CUSTOS_ as a fault, because it is probably a typo. */
 function unknownNames(env: Environment): string[] {
   const ofClients = Object.values(clientSettings).flatMap(variableNames);
   const known = [...variablesOf('serve'), ...ofClients, 'CUSTOS_SEED'];
@@ -286,7 +286,7 @@ export function readKeysConfig(env: Environment = process.env): { keyStore: sign
 }
 
 /**
- * Reads the databases of a deployment: those of the cells file, otherwise the one in DATABASE_URL.
+ * Reads the databases of a deployment: the ones in the cells file, or the one in DATABASE_URL.
  *
  * @throws ConfigError
  */
@@ -355,7 +355,7 @@ export function readOperatorSecret(env: Environment = process.env): string | und
   return secret;
 }
 
-/** Nodes of chains. */
+/** The settings of chains that have nodes. */
 export interface NodesConfig {
   readonly rpc: readonly chains.RpcEndpoints[];
 }

@@ -15,7 +15,7 @@ export interface BridgeSettings {
 
 const environments = ['sandbox', 'production'] as const;
 
-/** The environments of the provider that have settings. Faults never repeat a key. */
+/** Returns the environments of the provider that have settings. Faults never repeat a key. */
 export function bridgeSettings(faults: Faults, env: Environment): readonly BridgeSettings[] {
   return environments.flatMap((environment) => {
     const table = providerSettings(environment);

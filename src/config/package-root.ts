@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-/** The folder with `package.json`, both when running from source and from the bundle. */
+/** Returns the folder with `package.json`, both when running from source and from the bundle. */
 export function packageRoot(): string {
   let folder = import.meta.dirname;
   while (!existsSync(join(folder, 'package.json'))) {
@@ -17,7 +17,7 @@ export function packageVersion(): string {
   return manifest().version;
 }
 
-/** The package's name in `import` statements. */
+/** Returns the package's name in `import` statements. */
 export function packageName(): string {
   return manifest().name;
 }

@@ -17,11 +17,11 @@ export interface Setting {
   /** Whether `<variable>_FILE` may name a file with the value. */
   readonly file?: true;
   readonly secret?: true;
-  /** `required`, or the condition as text. */
+  /** `required`, or the condition under which it is required. */
   readonly required?: string;
-  /** The text that is read when the setting is not given. */
+  /** The value if the setting is not given, as text. */
   readonly default?: PerCommand;
-  /** The effect of omitting the setting, if it has no default. */
+  /** What omitting the setting means, if it has no default. */
   readonly absent?: PerCommand;
   readonly unit?: string;
   /**
@@ -29,7 +29,7 @@ export interface Setting {
    */
   readonly list?: 'words' | 'items';
   readonly help: string;
-  /** Records a fault when the text is wrong. Without it, the value is the text. */
+  /** Reads the value from its text and records a fault if the text is wrong. Default: the value is the text. */
   readonly read?: (faults: Faults, name: string, given: never) => unknown;
 }
 
@@ -59,10 +59,10 @@ export type Flags<Table> = {
 /** Reads the settings of one command. */
 export interface Reader<Table, C extends Command> {
   readonly faults: Faults;
-  /** Returns the name of the setting in faults: the variable if the command reads it, otherwise the option. */
+  /** Returns the name of the setting for faults: the variable if the command reads it, or the option. */
   name(key: keyof Table): string;
   value<K extends keyof Table>(key: K): Value<Table[K], C>;
-  /** Returns the texts of the variable and of the file that `<variable>_FILE` names, if they are given. */
+  /** Returns the texts that are given in the variable and in the file that `<variable>_FILE` names. */
   texts(key: keyof Table): readonly { readonly name: string; readonly text: string }[];
 }
 
@@ -124,7 +124,7 @@ export function withoutValue(setting: Setting, command: Command): string | undef
   return text === undefined ? undefined : `default: ${text}`;
 }
 
-/** The help text of a variable, which has all entries of a list. */
+/** Returns the help text of a variable. For a list, it says how to separate the entries. */
 export function variableHelp({ list, help }: Setting): string {
   if (list === undefined) return help;
   return `${help}; entries are separated by ${list === 'words' ? 'spaces' : 'commas'}`;

@@ -180,7 +180,7 @@ const limits = {
     help: 'requests per second for each app, and the size of a burst; 0 means no limit',
   },
   usersPerMinute: {
-    // This is the only limit with a value in the specification.
+    // The only limit whose value the specification gives.
     ...{ variable: 'CUSTOS_USERS_PER_MINUTE', of: serve, default: '240', read: upToMillion },
     help: 'users that each app may create per minute; 0 means no limit',
   },
@@ -323,7 +323,7 @@ const sandboxSettings = {
   json: { flag: '--json', on: printing, help: 'print one JSON object per line' },
 } as const satisfies Record<string, Setting>;
 
-/** The sandbox that commands use, and the operator as whom they act. `custos env` prints the variables. */
+/** The variables that tell commands which sandbox to use and which operator to act as. `custos env` prints them. */
 export const clientSettings = {
   url: { variable: 'CUSTOS_BASE_URL', help: 'URL of the sandbox' },
   appId: { variable: 'CUSTOS_APP_ID', help: 'id of its app' },
@@ -389,7 +389,7 @@ export const settingGroups: Readonly<Record<string, readonly Setting[]>> = {
 
 export const allSettings: readonly Setting[] = Object.values(settingGroups).flat();
 
-/** The variables of a command, with those that name files. */
+/** Returns the variables of a command, with those that name files. */
 export function variablesOf(command: Command): string[] {
   return allSettings.filter(({ of = [] }) => of.includes(command)).flatMap(variableNames);
 }

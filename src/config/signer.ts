@@ -96,13 +96,13 @@ function keyOf(key: KeyObject): UserLoginSettings['keys'][number] {
 
 interface SignerSocket {
   readonly kind: 'socket';
-  /** The absolute path. */
+  /** The absolute path of the socket. */
   readonly path: string;
-  /** The user who must own the socket and its folder. By default, the user of this process. */
+  /** The user who must own the socket and its folder. Default: the user of this process. */
   readonly uid: number | undefined;
 }
 
-/** The signer of a server: a signer that it starts, or a signer that listens. */
+/** How a server gets its signer: it starts one, or connects to one that listens. */
 export type SignerSettings = SignerSocket | OwnSignerSettings;
 
 /** The settings of a signer, for `custos signer` and for a server that starts one. */
@@ -111,7 +111,7 @@ export interface OwnSignerSettings {
   /** Returns its environment. It is read when the signer starts, because it may contain secrets, which are not kept. */
   environment(): Record<string, string>;
   readonly files: readonly string[];
-  /** The names of secrets in the environment of this process. The process cannot remove them from its memory. */
+  /** The names of secrets in the environment of this process, which cannot remove them from its memory. */
   readonly exposed: readonly string[];
 }
 
@@ -129,7 +129,7 @@ const fileNames = [
   keySettings.userLoginsFile.variable,
 ];
 const keyNames = ownSettings.flatMap(variableNames);
-/** Certificate authorities of the key management service. */
+/** The variables with certificate authorities for the key management service. */
 const trustNames = ['NODE_EXTRA_CA_CERTS', 'SSL_CERT_FILE'] as const;
 
 /** Reads how a server reaches its signer. It reads no secrets. The signer reads them and reports their faults. */
@@ -154,15 +154,15 @@ export function ownSignerSettings(env: check.Environment): OwnSignerSettings {
 }
 
 export interface SignerConfig extends MasterKeySettings {
-  /** The logins whose tokens it verifies, by app. */
+  /** The logins whose tokens the signer verifies, by app. */
   readonly logins: ReadonlyMap<string, UserLoginSettings>;
-  /** For each chain, the values that replace the default ceilings of fees, and the contracts whose calls it signs. */
+  /** By chain: the fee ceilings that replace the defaults, and the smart contracts whose calls the signer signs. */
   readonly building: {
     readonly feeCeilings: ReadonlyMap<string, FeeCeilings>;
     readonly swapRouters: ReadonlyMap<string, RouterEntry>;
     readonly rewardDistributors: ReadonlyMap<string, string>;
   };
-  /** The number of transactions for which each signed request may be used, if it is configured. */
+  /** The maximum number of transactions that are signed for one signed request, if it is configured. */
   readonly signaturesPerRequest?: number;
 }
 
@@ -204,7 +204,7 @@ function signerSocket<C extends Command>(
   return { kind: 'socket', path, uid };
 }
 
-// Only the names are read here. The process that needs the values reads them.
+// Only the names are checked here. The process that needs the values reads them.
 function requireOneSource(faults: check.Faults, env: check.Environment): void {
   const names = Object.keys(env);
   const has = (name: KeyVariable | `${KeyVariable}_FILE`): boolean => names.includes(name);
@@ -276,7 +276,10 @@ function masterKeys<C extends 'signer' | 'keys'>(
 // always have fewer.
 const MIN_DISTINCT_BYTES = 16;
 
-/** Reads a key that seals from now on. Previous keys may be weak, so that they can be rotated away. */
+/**
+ * Reads a key that seals from now on. Only such a key must not be weak: previous keys may be, so that they can be
+ * rotated away.
+ */
 function currentKey(faults: check.Faults, name: string, text: string): Uint8Array | undefined {
   const key = keyBytes(faults, name, text);
   if (key === undefined || new Set(key).size >= MIN_DISTINCT_BYTES) return key;

@@ -2,9 +2,9 @@ import { type Environment, type Faults, items, oneOf, publicUrls, share } from '
 import type { Reader } from './setting.ts';
 import type { Settings } from './settings.ts';
 
-/** The destination of traces and metrics. */
+/** Where traces and metrics are sent. */
 export interface TelemetrySettings {
-  /** Base URL of an OTLP/HTTP collector, without a trailing slash. */
+  /** The base URL of an OTLP/HTTP collector, without a trailing slash. */
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   /** The share of new traces that are recorded. */

@@ -10,7 +10,7 @@ export interface AttemptJournal {
 }
 
 const MAX_TOGETHER = 200;
-/** The number of attempts, because the transaction may conflict with another one. */
+/** How often a write is tried, because its transaction may conflict with another one. */
 const TRIES = 3;
 
 interface Entry {
@@ -20,7 +20,8 @@ interface Entry {
 }
 
 /**
- * Outcomes that arrive during a commit are committed together in the next one, because each commit costs a disk sync.
+ * Starts a journal. Outcomes that arrive during a commit are committed together in the next one, because each commit
+ * costs a disk sync.
  */
 export function startAttemptJournal({ services, inUnit }: JobContext): AttemptJournal {
   const waiting: Entry[] = [];
@@ -46,7 +47,7 @@ export function startAttemptJournal({ services, inUnit }: JobContext): AttemptJo
 
   async function writeAll(): Promise<void> {
     while (waiting.length > 0) {
-      // Collects the outcomes of the same turn of the event loop.
+      // Waits for other outcomes in the same turn of the event loop.
       await new Promise((resolve) => setImmediate(resolve));
       const entries = waiting.splice(0, MAX_TOGETHER);
       if (entries.length > 0) await write(entries, TRIES);

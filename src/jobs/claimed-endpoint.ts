@@ -15,7 +15,7 @@ import type { Claimant } from '../domain/base/processes/server-processes.ts';
 import type { Heartbeat } from './heartbeat.ts';
 import type { JobContext } from './job-context.ts';
 
-/** The app, the URL of the endpoint and the secrets that sign its events. */
+/** What a delivery needs of the endpoint: its app, its URL, and the secrets that sign events. */
 interface Target {
   readonly appId: string;
   readonly url: string;
@@ -24,7 +24,7 @@ interface Target {
 
 /** A webhook endpoint that this process has claimed. */
 export interface ClaimedEndpoint {
-  /** Must be called when the endpoint may have changed. It is then read again before the next use. */
+  /** Makes the next use read the endpoint again. Call it when the endpoint may have changed. */
   invalidate(): void;
   /**
    * Returns the current endpoint, claimed for longer than an attempt takes. Undefined when it is disabled, deleted or
@@ -49,7 +49,7 @@ const MIN_LEASE_MS = ATTEMPT_TIMEOUT_MS + 5_000;
 
 interface Known {
   readonly target: Target;
-  /** The secrets by id. They are opened once, because the key store may be a remote service. */
+  /** The secrets by id. They are decrypted once, because the key store may be a remote service. */
   readonly secrets: ReadonlyMap<string, SigningSecret>;
   readonly leasedUntilMs: number;
 }
@@ -63,7 +63,7 @@ export function claimedEndpoint(
   /** The result of the last read. Undefined if this process may not use the endpoint. */
   let known: Known | undefined;
   let isStale = true;
-  /** The number of times that this process had lost its claims when the endpoint was read. */
+  /** How often this process had lost its claims when the endpoint was read. */
   let losses = 0;
   /** INVARIANT: reads run one after the other, so an older result never replaces a newer one. */
   let lastRead: Promise<unknown> = Promise.resolve();
@@ -122,7 +122,7 @@ export function claimedEndpoint(
     else if (isStale) await readBy(readClaimedEndpoint, async () => undefined);
   }
 
-  /** Notices when this process has lost the endpoint, for example because the process was paused. */
+  /** Marks the endpoint as stale when this process has lost its claims, for example because it was suspended. */
   async function noticeLoss(): Promise<void> {
     const current = (await alive?.confirm()) ?? 0;
     if (current !== losses) isStale = true;
@@ -140,8 +140,8 @@ export function claimedEndpoint(
     async target() {
       await noticeLoss();
       await refreshInTurn();
-      // Reads a second time if the endpoint was invalidated since. It does not loop, because under load every read is
-      // followed by an invalidation.
+      // Read a second time if the endpoint was invalidated since. No loop, because under load every read is followed by
+      // an invalidation.
       await refreshInTurn();
       return isLeaseShort() ? undefined : known?.target;
     },

@@ -13,7 +13,7 @@ import type { Job } from './runner.ts';
 /** The name of the job, for `wake`. */
 export const DELIVER_EVENTS = 'deliver-events';
 
-/** The longest delay after which the job notices retries, and events that other processes recorded. */
+/** The longest time until the job notices retries, and events that other processes recorded. */
 const EVERY_MS = 1_000;
 const EVENTS_AT_ONCE = 200;
 /**
@@ -24,12 +24,11 @@ const EVENTS_AT_ONCE = 200;
 const UNITS_AT_ONCE = 4;
 /** The maximum number of endpoints that one process serves at a time. */
 const MAX_ENDPOINTS = 500;
-/** CHOICE: the time for which an endpoint keeps its place while others wait. */
+/** CHOICE: how long an endpoint keeps its place while other endpoints wait. */
 const TURN_MS = 5_000;
 /**
- * The time for which this process skips an endpoint after an internal failure, in ms of real time. If requests
- * succeed but recording them fails, for example on a full disk, the same events would otherwise be sent again without
- * a pause.
+ * How long this process skips an endpoint after an internal failure, in ms of real time. If deliveries succeed but
+ * recording them fails, for example on a full disk, the same events would otherwise be sent again without a pause.
  */
 const REST_MS = 5_000;
 

@@ -1,13 +1,13 @@
 import { LRUCache } from 'lru-cache';
 
 /**
- * The concurrent webhook requests of a process. Each request takes a socket and memory, and a request that hangs
+ * Limits the concurrent webhook requests of a process. Each request needs a socket and memory, and a request that hangs
  * keeps them until its timeout.
  *
  * An endpoint may have two requests at once until its first success, then sixteen, and one while it fails. While a
  * request has lasted longer than a second, its endpoint counts as slow and may have four. Unproven and slow endpoints
- * share a smaller number of slots, so most slots stay available to the others. If several endpoints wait, the app
- * with the fewest requests comes next.
+ * share a smaller number of slots, so most slots stay available to the others. If several endpoints wait, the app with
+ * the fewest requests comes next.
  */
 export interface DeliverySlots {
   open(endpointId: string): EndpointSlots;
@@ -16,11 +16,11 @@ export interface DeliverySlots {
 }
 
 export interface EndpointSlots {
-  /** Must be called before `enter`, with the facts from the database. */
+  /** Sets the facts from the database. Call it before `enter`. */
   identify(appId: string, isFailing: boolean): void;
   /**
-   * Sends as soon as a slot is free. Returns undefined if `close` was called first. `isDelivered` determines the
-   * limit of the next requests.
+   * Calls `send` as soon as a slot is free. Returns undefined if `close` was called first. `isDelivered` of the result
+   * determines how many requests the endpoint may have next.
    */
   enter<T extends { readonly isDelivered: boolean } | undefined>(
     send: () => Promise<T>,
@@ -47,7 +47,7 @@ const MIN_OF_APP = 2;
 const atOnce = { unknown: 2, proven: 16, failing: 1 } as const;
 const AT_ONCE_WHILE_SLOW = 4;
 const SLOW_MS = 1_000;
-/** The maximum number of endpoints whose slots are remembered after their worker has ended. */
+/** The maximum number of endpoints whose slots are kept after their worker has ended. */
 const MAX_REMEMBERED = 10_000;
 
 interface Counts {

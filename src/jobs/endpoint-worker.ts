@@ -40,13 +40,13 @@ import type { JobContext } from './job-context.ts';
 /** Sends all due deliveries of one endpoint, then ends. */
 export interface EndpointWorker {
   readonly startedAtMs: number;
-  /** Must be called when more deliveries may be due. */
+  /** Makes the worker look for due deliveries. Call it when more may be due. */
   poke(): void;
-  /** Must be called when the endpoint may have changed. It is then read again before the next request. */
+  /** Makes the worker read the endpoint before the next request. Call it when the endpoint may have changed. */
   invalidate(): void;
   /** Starts no more requests. Requests in progress are finished and recorded. */
   stop(): void;
-  /** Drops everything read from the database, and ends. */
+  /** Drops everything that it has read from the database, and ends. */
   forget(): void;
   /**
    * Resolves when the worker ends, with whether more deliveries may be due since its last check. Rejects when the
@@ -70,7 +70,7 @@ export interface WorkerOptions extends JobContext {
 const MAX_LANES = 64;
 const READ_AT_ONCE = 200;
 
-/** The reason why no more requests are started. */
+/** Why no more requests are started. */
 type Ending = 'stopped' | 'forgotten' | { readonly failure: unknown };
 
 interface Worker extends WorkerOptions {
@@ -127,8 +127,7 @@ function end(worker: Worker, ending: Ending): void {
 async function work(worker: Worker): Promise<boolean> {
   for (;;) {
     await sendAll(worker).catch((failure: unknown) => end(worker, { failure }));
-    // This also applies after a failure, because no other process may claim the endpoint while requests to it are in
-    // progress.
+    // Also after a failure: no other process may claim the endpoint while requests to it are in progress.
     while (worker.running.size > 0) await nextChange(worker);
     const { ending, endpoint } = worker;
     if (ending === 'forgotten') return false;
@@ -193,7 +192,7 @@ function startLanes(worker: Worker): void {
 
 async function runLane(worker: Worker, lane: Lane): Promise<void> {
   for (const delivery of lane) {
-    // A delivery without attempts only had to wait for the previous delivery.
+    // A delivery without attempts had only to wait for the delivery before it.
     const isDue = delivery.failures === 0 || delivery.nextAttemptAtMs <= worker.services.clock.now();
     if (!isDue) return;
     const finished = await worker.requests.enter(() => attempt(worker, delivery));
@@ -206,7 +205,7 @@ async function runLane(worker: Worker, lane: Lane): Promise<void> {
   }
 }
 
-/** Returns undefined if the worker must end. */
+/** Attempts a delivery. Returns undefined if the worker must end. */
 async function attempt(worker: Worker, delivery: DueDelivery): Promise<FinishedAttempt | undefined> {
   if (worker.ending !== undefined) return undefined;
   const target = await worker.endpoint.target();

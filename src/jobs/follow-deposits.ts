@@ -20,7 +20,7 @@ type Followed = AnyChain & Required<Pick<AnyChain, 'transfersAfter'>>;
  */
 export function followDeposits({ services, inUnit }: JobContext): Job {
   const report = outagesIn(services.log, 'the transfers of a chain could not be read; it is tried again');
-  /** Reads transfers. Returns whether more can be read immediately. */
+  /** Reads a page of transfers. Returns whether more can be read immediately. */
   const read = async (chain: Followed): Promise<boolean> => {
     const { caip2, transferLeaseMs: leaseMs } = chain;
     const claimant = { owner: services.processId, nowMs: services.clock.now() };

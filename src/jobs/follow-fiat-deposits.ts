@@ -22,13 +22,13 @@ import type { Job } from './runner.ts';
 const EVERY_MS = 1000;
 const BATCH = 20;
 
-/** The next poll of a provider about an account or its history, or of a chain about the transaction of a deposit. */
+/** What to poll next: a provider about an account or its history, or a chain about the transaction of a deposit. */
 type Due =
   | { readonly of: 'account'; readonly account: StoredDepositAccount }
   | { readonly of: 'history'; readonly position: FiatPosition }
   | { readonly of: 'arrival'; readonly sent: SentDeposit };
 
-/** The target and the subject of a poll. */
+/** The external system that is polled. */
 type Subject =
   | ({ readonly of: 'account' } & FiatPlace)
   | ({ readonly of: 'history' } & FiatPlace)
@@ -49,7 +49,7 @@ export function followFiatDeposits({ services, inUnit }: JobContext): Job {
     if (page === undefined || (page.reports.length === 0 && page.cursor === after)) return false;
     const nowMs = clock.now();
     await inUnit((em, notes) => recordFiatDeposits({ em, notes, ids, nowMs }, { ...position, page }));
-    // A sent transaction is checked on its chain immediately.
+    // The transaction that the provider has sent is checked on its chain immediately.
     return page.hasMore || page.reports.length > 0;
   };
 

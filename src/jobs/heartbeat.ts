@@ -36,8 +36,8 @@ export interface Heartbeat extends Job {
   /**
    * Resolves when this process certainly counts as alive. Rejects when the database cannot be reached.
    *
-   * @returns how often other processes have taken over its work so far. Everything that it claimed before the last
-   * time is lost.
+   * @returns how often other processes have taken over its work so far. If the number has increased, everything that it
+   * had claimed before is lost.
    */
   confirm(): Promise<number>;
   /** Releases everything that this process has claimed, and removes the process from those that the others watch. */
@@ -62,8 +62,7 @@ export function heartbeat({ services, inUnit }: JobContext): Heartbeat {
   let beating: Promise<ReadonlyMap<string, number>> | undefined;
 
   async function beat(): Promise<ReadonlyMap<string, number>> {
-    // This is read before the statement. The process counts as alive from the commit of the statement on, which is
-    // later.
+    // Read before the statement: the process counts as alive from the statement's commit on, which is later.
     const startedMs = machine.now();
     const read = await inUnit(async (em) => {
       const isKnown = await countBeat(em, owner);
@@ -79,7 +78,7 @@ export function heartbeat({ services, inUnit }: JobContext): Heartbeat {
     return read.others;
   }
 
-  /** The first of several concurrent callers sends the heartbeat for all of them. */
+  /** Sends a heartbeat. The first of several concurrent callers sends it for all of them. */
   function beatOnce(): Promise<ReadonlyMap<string, number>> {
     if (beating === undefined) {
       beating = beat();
@@ -103,12 +102,12 @@ export function heartbeat({ services, inUnit }: JobContext): Heartbeat {
   return {
     name: 'stay-alive',
     everyMs: EVERY_MS,
-    // A process whose heartbeats stand still loses its work to other processes.
+    // A process whose heartbeats stop loses its work to other processes.
     keepsPace: true,
     async run() {
       const others = await beatOnce();
       const nowMs = machine.now();
-      // When rounds follow each other too quickly, another process has no time for a heartbeat in between.
+      // If rounds followed each other too quickly, another process would have no time for a heartbeat in between.
       if (nowMs - lastRoundMs < EVERY_MS - TIMER_SLACK_MS) return false;
       lastRoundMs = nowMs;
       const known = watched;

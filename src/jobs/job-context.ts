@@ -10,12 +10,12 @@ export interface JobContext {
 
 const EVERY_MS = 60_000;
 
-/** Reports that an external system could not be reached. */
+/** Logs that an external system could not be reached. */
 export type ReportOutage = (subject: string, err: unknown) => void;
 
 /**
- * Logs failures at most once a minute for each subject, such as a chain, with their number. While the subject hangs,
- * everything that waits for it fails again and again. The log of an outage omits the stack.
+ * Returns a function that logs failures at most once a minute per subject, such as a chain, with their number. While a
+ * subject hangs, everything that waits for it fails again and again. The log line of an outage omits the stack.
  */
 export function outagesIn(log: Log, message: string): ReportOutage {
   const reports = new Map<string, { atMs: number; unreported: number }>();
@@ -61,9 +61,9 @@ interface WorkApart<Row> extends Pick<Job, 'name' | 'everyMs'> {
 }
 
 /**
- * A job that works on each subject independently, so that a subject that hangs does not delay the others. A batch
- * waits for a subject only as long as the job would pause anyway. After that, the subject's work continues beside the
- * next batches, which claim no rows of it until the work has ended.
+ * Creates a job that works on each subject independently, so that a subject that hangs does not delay the others. A
+ * batch waits for a subject only as long as the job would pause anyway. After that, the subject's work continues beside
+ * the next batches, which claim no rows of it until the work has ended.
  */
 export function jobApart<Row>({ name, everyMs, claim, batch, subjectOf, work }: WorkApart<Row>): Job {
   const underWay = new Map<string, Promise<void>>();
@@ -103,7 +103,7 @@ export function jobApart<Row>({ name, everyMs, claim, batch, subjectOf, work }: 
         for (const [subject, group] of Map.groupBy(rows, subjectOf)) begin(subject, group, isFull);
       }
       await rest();
-      // A failure in work that an earlier batch left running fails this batch, so that the job pauses longer.
+      // Fail because of work that an earlier batch left running, so that the job pauses longer.
       const [failure] = failures;
       failures = [];
       if (failure !== undefined) throw failure;

@@ -6,7 +6,7 @@ import type { Tables } from '../domain/tables.ts';
 export interface Backlog {
   /** How long the oldest due work of each kind has been due, in seconds. 0 if there is none. */
   readonly lagSeconds: Readonly<Record<string, number>>;
-  /** The number of unfinished deliveries to enabled endpoints, `MAX_COUNTED` at most. */
+  /** The number of unfinished deliveries to enabled endpoints, counted up to `MAX_COUNTED`. */
   readonly deliveries: number;
 }
 
@@ -18,7 +18,7 @@ const MAX_COUNTED = 100_000;
  */
 const due = {
   transactions: sql`select min(next_check_at_ms) from transactions where next_check_at_ms is not null`,
-  // Later transactions wait for the block of the previous transaction.
+  // Later transactions wait for the block of the transaction before them.
   wallet_action_steps: sql`select min(steps.next_check_at_ms) from wallet_action_steps steps
     join wallet_action_steps deposits on deposits.action_id = steps.action_id and deposits.position = steps.position - 1
     join transactions on transactions.id = deposits.transaction_id

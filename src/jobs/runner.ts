@@ -1,11 +1,11 @@
 import type { Log } from '../ports/runtime.ts';
 
-/** Background work. */
+/** A kind of background work, which runs in batches. */
 export interface Job {
   readonly name: string;
   /** The pause after a batch that found nothing more to do, in ms of real time. */
   readonly everyMs: number;
-  /** Whether the job keeps this pause after a failure, because other jobs depend on it. Other jobs pause for longer. */
+  /** Whether the job keeps this pause after a failure, because other jobs depend on it. Other jobs pause longer. */
   readonly keepsPace?: boolean;
   /**
    * Whether the job only does maintenance, which never creates work for another job. `settle` therefore runs it once,
@@ -19,13 +19,15 @@ export interface Job {
    * @param again runs the job once more. Work that continues after the batch may call it later.
    */
   run(again: () => void): Promise<boolean>;
-  /** For jobs whose work continues after a batch: waits for that work. Returns whether there was any. */
+  /**
+   * Waits for work that continues after a batch. Returns whether there was any. Undefined if the job has no such work.
+   */
   finish?(): Promise<boolean>;
-  /** For the same jobs: finishes the work in progress and starts nothing more. */
+  /** Finishes the work that continues after a batch, and starts nothing more. */
   stop?(): Promise<void>;
   /**
-   * For the same jobs: drops everything that it has read from the database, which is about to be emptied. When it
-   * resolves, the job writes nothing more.
+   * Drops everything that it has read from the database, which is about to be emptied. When it resolves, the job writes
+   * nothing more.
    */
   forget?(): Promise<void>;
 }
@@ -51,7 +53,7 @@ export interface JobRunner {
   stop(): Promise<void>;
 }
 
-/** Called for every batch. */
+/** Called after every batch, for metrics. */
 export type ObserveJob = (name: string, durationMs: number, hasFailed: boolean) => void;
 
 /** Starts the jobs, each in its own loop, so that a slow job does not delay the others. */

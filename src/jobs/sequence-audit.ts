@@ -9,7 +9,7 @@ import type { WriteFreeze } from '../ports/audit.ts';
 import type { JobContext } from './job-context.ts';
 import type { Job } from './runner.ts';
 
-/** Within a second, a record has its place in the log, covered by a signed checkpoint. */
+/** With this interval, a record is in the log and covered by a signed checkpoint within a second. */
 const EVERY_MS = 500;
 
 /** Places the records of the audit log into its Merkle tree and signs the newest checkpoint. */
@@ -21,7 +21,7 @@ export function sequenceAudit({
 }: JobContext & {
   /** Opens a reader outside of any transaction. */
   readonly openReader: () => Promise<SqlEntityManager>;
-  /** While changes are held, nothing is signed, because the log may be a different one. */
+  /** While changes are refused, nothing is signed, because the log may be a different one. */
   readonly freeze?: WriteFreeze | undefined;
 }): Job {
   let seen: SeenLog | undefined;

@@ -12,16 +12,13 @@ import type { Job } from './runner.ts';
 const EVERY_MS = 60_000;
 
 /**
- * CHOICE: stored responses and amounts of running totals are kept this much longer than they are valid. A request
- * keeps its time of arrival while it waits for a chain, and the clocks of processes differ. Without this margin, the
- * response to its first attempt could already be deleted, and the request would be executed again.
+ * CHOICE: stored responses and amounts of running totals are kept this much longer than they are valid. A request keeps
+ * its time of arrival while it waits for a chain, and the clocks of processes differ. Without this margin, the response
+ * to its first attempt could already be deleted, and the request would be executed again.
  */
 const KEPT_LONGER_MS = 60 * 60_000;
 
-/**
- * The number of rows that one statement deletes. It is low enough for the time limit of a statement, even on a slow
- * disk.
- */
+/** The number of rows that one statement deletes: few enough for the time limit of a statement, even on a slow disk. */
 const ROWS_AT_ONCE = 5_000;
 
 /** Rows that requests in progress may still need. */

@@ -51,11 +51,11 @@ const AGAIN_MS = 100;
 /** How long a request waits for certainty, and how often it checks. */
 const PATIENCE_MS = 1_000;
 const PAUSE_MS = 20;
-/** The minimum number of acknowledged changes without a known place in the log that are kept. */
+/** How many acknowledged changes without a known place in the log are kept, at least. */
 const REMEMBERED = 1_000;
 
 /**
- * CHOICE: if no running process can tell whether a promotion lost changes, all changes are held, unless the setting
+ * CHOICE: if no running process can tell whether a promotion lost changes, all changes are refused, unless the setting
  * declares that replicas lose none.
  */
 export type AfterPromotion = 'hold' | 'trust';
@@ -64,27 +64,30 @@ export interface RestoreWatch extends Job {
   /** Checks the database before the first request. */
   open(): Promise<void>;
   readonly freeze: WriteFreeze;
-  /** Must be called after each commit that a caller is told of. */
+  /** Keeps a change as evidence. Call it after each commit that a caller is told about. */
   acknowledge(notes: UnitNotes): void;
-  /** Must be called when a connection to the database broke, because another database may respond next. */
+  /**
+   * Makes the next request wait for a check. Call it when a connection to the database broke, because another database
+   * may respond next.
+   */
   doubt(): void;
 }
 
 interface IdentifiedDatabase extends DatabaseIdentity {
   /** Whether the database was recovered to a point in time. */
   readonly hasTarget: boolean;
-  /** A text that changes with each start of the database server. */
+  /** A string that changes with each start of the database server. */
   readonly startedAt: string;
 }
 
 interface WatchOptions extends JobContext {
   identify(em: SqlEntityManager): Promise<IdentifiedDatabase>;
   readonly afterPromotion: AfterPromotion;
-  /** Stores what a process has seen of the log beyond the end of the process. By default, nothing is stored. */
+  /** Stores what a process has seen of the log beyond the end of the process. Default: nothing is stored. */
   readonly keeper?: CheckpointKeeper | undefined;
 }
 
-/** The result of a check. */
+/** What a check has found. */
 interface Seen {
   readonly actual: IdentifiedDatabase;
   readonly cause: RestoreCause | undefined;
@@ -96,7 +99,7 @@ interface Seen {
   readonly signed: string | undefined;
 }
 
-/** The content that a database must have, because this process has seen it since the last restore. */
+/** What the database must contain, because this process has seen it since the last restore. */
 interface Evidence {
   readonly changes: readonly AcknowledgedChange[];
   readonly log: SeenLog | undefined;
@@ -129,7 +132,9 @@ export function watchRestores({
   let isKeeping = true;
   let wakeUp: () => void = () => undefined;
 
-  /** Reads whether changes are held. Checks the database if it may be another one than before, or lacks something. */
+  /**
+   * Reads whether changes are refused. Checks the database if it may be another one than before, or lacks something.
+   */
   async function look(): Promise<void> {
     const doubtsBefore = doubts;
     // Changes that are acknowledged during the check may be missing in what it reads.
@@ -162,10 +167,7 @@ export function watchRestores({
     await keep(seen);
   }
 
-  /**
-   * Reads the state that a process on this machine has stored. Without it, this process has only its own
-   * observations.
-   */
+  /** Reads what a process on this machine has stored. Without it, this process has only its own observations. */
   async function readKept(): Promise<KeptCheckpoint | undefined> {
     let kept: KeptCheckpoint | undefined;
     try {
@@ -216,14 +218,14 @@ export function watchRestores({
   }
 
   /**
-   * Whether a restore was noticed that this process missed. The evidence of this process is then from before the
-   * restore.
+   * Returns whether a restore was noticed that this process missed. The evidence of this process is then from before
+   * the restore.
    */
   function isNewer(restore: Restore | undefined): boolean {
     return restore !== undefined && restore.noticedAtMs > (lastRestore?.noticedAtMs ?? -1);
   }
 
-  /** Whether the database no longer contains the record of its restore. */
+  /** Returns whether the database no longer contains the record of its restore. */
   function isGone(restore: Restore | undefined): boolean {
     return lastRestore !== undefined && (restore?.noticedAtMs ?? -1) < lastRestore.noticedAtMs;
   }
@@ -284,7 +286,7 @@ export function watchRestores({
   }
 
   /**
-   * Drops the evidence that newer evidence replaces, and after a restore all of it, because what is missing then
+   * Drops the evidence that newer evidence replaces. After a restore, drops all of it, because what is missing then
    * stays missing.
    */
   function forget({ cause, restore, placed }: Seen): void {

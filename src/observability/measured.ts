@@ -4,7 +4,7 @@ import type { KeyStore } from '../ports/key-store.ts';
 import type { WebhookSender } from '../ports/webhooks.ts';
 import { inSpan, outgoingHeaders } from './spans.ts';
 
-/** Called for every use of a key store, with the name of the method. */
+/** Called after every call of a key store, with the name of the method. */
 type ObserveKeyStore = (call: string, durationMs: number, hasFailed: boolean) => void;
 
 /** Wraps a key store and measures each use until its result. */
@@ -27,13 +27,13 @@ export function measuredKeyStore(keyStore: KeyStore, observe: ObserveKeyStore | 
     };
   const members = Object.entries(Object.getOwnPropertyDescriptors(keyStore)).map(([name, member]) => [
     name,
-    // Properties may change, so they are read from the original.
+    // The value of a getter may change, so getters stay getters.
     typeof member.value === 'function' ? { ...member, value: measured(name, member.value) } : member,
   ]);
   return Object.defineProperties({}, Object.fromEntries(members)) as KeyStore;
 }
 
-/** Called for every attempt to deliver an event. */
+/** Called after every attempt to deliver an event. */
 type ObserveWebhook = (result: string, durationMs: number) => void;
 
 /** Wraps a sender and measures its attempts. The results are `delivered`, `refused` and the failures of the port. */

@@ -13,7 +13,7 @@ export type MetricValues = Awaited<ReturnType<Registry['getMetricsAsJSON']>>;
 export interface ServerMetrics {
   /** The server's own instruments, the metrics of Node, and gauges that are read at each scrape. */
   readonly registry: Registry;
-  /** Called for every response. `code` is the error code of an error response. */
+  /** Called after every response. `code` is the error code of an error response. */
   request(operation: string, status: number, durationMs: number, code: string | undefined): void;
   /** Called for every request that a rate limit refuses. `limit` is the name of the limit. */
   rateLimited(limit: string): void;
@@ -34,8 +34,8 @@ export interface ServerMetrics {
 /**
  * Creates the metrics of one server. docs/monitoring.md documents their names.
  *
- * INVARIANT: every label has a bounded set of values, such as the operations of the contract, so that no input makes
- * the metrics grow.
+ * INVARIANT: every label has a bounded set of values, such as the operations of the API, so that no input makes the
+ * metrics grow.
  */
 export function createServerMetrics(): ServerMetrics {
   const registry = new Registry();

@@ -90,7 +90,7 @@ function metricOf({ name, help, type, values }: MetricValues[number], times: Tim
     : { ...head, dataPointType: DataPointType.SUM, isMonotonic: true, dataPoints };
 }
 
-/** The data points of a histogram, from its cumulative buckets, sums and counts. */
+/** Returns the data points of a histogram, from its cumulative buckets, sums and counts. */
 function histogramPoints(
   values: readonly MetricValueWithName<string>[],
   times: Times,

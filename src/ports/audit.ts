@@ -5,15 +5,15 @@ export interface AuditActor {
   /** How the actor was identified. `anonymous` means that it was not identified. */
   readonly kind: 'app_secret' | 'user_token' | 'web_page' | 'oauth_client' | 'anonymous' | 'operator' | 'job';
   readonly appId?: string | undefined;
-  /** The app that rejected credentials named. */
+  /** The app that was named together with rejected credentials. */
   readonly claimedAppId?: string | undefined;
   readonly userId?: string | undefined;
   readonly sessionId?: string | undefined;
-  /** Fingerprints of the public keys whose signatures authorized the request. */
+  /** The fingerprints of the public keys whose signatures authorized the request. */
   readonly signers?: readonly string[] | undefined;
   readonly operatorId?: string | undefined;
   readonly role?: string | undefined;
-  /** The origin of an operator's call. */
+  /** Where an operator's call came from. */
   readonly origin?: string | undefined;
   readonly job?: string | undefined;
 }
@@ -23,18 +23,18 @@ export interface AuditRecord {
   /** Unix ms. */
   readonly atMs: number;
   readonly by: AuditActor;
-  /** The app that the action concerns. Null if it concerns none. */
+  /** The app that the action concerns; null if it concerns no app. */
   readonly appId: string | null;
-  /** The operationId, the name of a command's action, or the name of a job. */
+  /** The operationId, the name of an operator's command, or the name of a job. */
   readonly operation: string;
   readonly requestId?: string | undefined;
-  /** The work after the commit of a request, such as a broadcast. */
+  /** Set for work after the commit of a request, such as a broadcast. */
   readonly phase?: 'after_commit' | undefined;
-  /** Digest of the request. */
+  /** The digest of the request. */
   readonly request?: string | undefined;
-  /** Ids and roles by name; never text that could be personal or secret. */
+  /** Ids and roles by name. Never values that could be personal or secret. */
   readonly ids: Readonly<Record<string, string | readonly string[]>>;
-  /** The types of events that report changes which the operation does not imply. */
+  /** The types of events that report changes beyond those that the operation implies. */
   readonly changes?: readonly string[] | undefined;
   readonly decision: 'allow' | 'deny';
   /** The status of the response, if there is one. */
@@ -45,12 +45,12 @@ export interface AuditRecord {
   readonly omitted?: number | undefined;
 }
 
-/** The changes of one unit of work that its operation does not imply. */
+/** A change in a unit of work beyond those that its operation implies. */
 export interface AuditedChange {
   readonly appId: string | null;
   /** The type of an event, such as `transaction.confirmed`, or another name. */
   readonly what: string;
-  /** The resource. */
+  /** The id of the changed resource. */
   readonly id: string | null;
 }
 
@@ -60,10 +60,10 @@ export interface AuditTrail {
    * Writes a record in the unit of work of the recorded action.
    *
    * @param options `isLast` means that only the commit follows in the unit of work.
-   * @throws ApiError unavailable when it cannot be written, so that nothing happens without its record.
+   * @throws ApiError unavailable when the record cannot be written, so that nothing happens without its record.
    */
   record(unit: UnitContext, record: AuditRecord, options?: { readonly isLast?: boolean }): Promise<void>;
-  /** The digest of a request. Without the key of the log, nobody can invert it by trying all requests. */
+  /** Returns a digest of a request. Only someone with the key of the log could invert it by trying all requests. */
   digest(method: string, target: string, body: Uint8Array): string;
 }
 
@@ -71,22 +71,25 @@ export interface AuditTrail {
 export interface WriteFreeze {
   /** Returns the reason why changes must wait now. Undefined if they need not wait. */
   reason(): string | undefined;
-  /** Returns the reason after a short wait for the end of an uncertainty. */
+  /** Waits a short time for an uncertainty to end, then returns the reason. Undefined if changes need not wait. */
   settled(): Promise<string | undefined>;
 }
 
-/** A signed checkpoint of the audit log, and the last restore of the database at that time. */
+/** A signed checkpoint of the audit log, and the last known restore of the database at that time. */
 export interface KeptCheckpoint {
   /** The signed note (C2SP tlog-checkpoint). */
   readonly note: string;
-  /** When that restore was noticed, in Unix ms. Null without a restore. */
+  /** When that restore was noticed, in Unix ms; null if there was none. */
   readonly restoredAtMs: number | null;
 }
 
-/** Stores the last signed checkpoint at a place to which a person with write access to the database has no access. */
+/**
+ * Stores the last signed checkpoint outside the database, where someone with write access to the database cannot change
+ * it.
+ */
 export interface CheckpointKeeper {
-  /** Returns undefined before the first checkpoint is stored. */
+  /** Returns the last checkpoint; undefined before one is stored. */
   read(): Promise<KeptCheckpoint | undefined>;
-  /** Stores a checkpoint. A checkpoint from before another restore is kept next to it. */
+  /** Stores a checkpoint. A checkpoint from before a restore is kept as well, next to the new one. */
   keep(checkpoint: KeptCheckpoint): Promise<void>;
 }

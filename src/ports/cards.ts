@@ -4,20 +4,20 @@ import type { IntegrationEnvironment } from '../generated/schemas.ts';
 export type CardEnvironment = IntegrationEnvironment;
 
 /**
- * The reason why the issuer declines a request that it understood. `data` names an invalid value, `pair` an asset or
- * network.
+ * Why the issuer declines a request that it understood. `data` names an invalid value, `pair` an asset or network,
+ * `state` a state that does not allow the request.
  */
 export interface CardRefusal {
   readonly fault: 'data' | 'pair' | 'state';
   readonly message: string;
 }
 
-/** The terms that users accept, and the data that pages of apps need. */
+/** The terms that users accept, and the data that the pages of apps need. */
 export interface CardProgram {
   /** The key with which pages encrypt PINs. */
   readonly publishableKey: string;
   readonly logoUrl: string | null;
-  /** The account that takes the money of payments. The owner of a wallet approves it as a spender. */
+  /** The account that collects payments. The owner of a wallet approves it as a spender. */
   readonly spenderAddress: string;
   readonly disclosureUrl: string;
   readonly bank: {
@@ -48,7 +48,7 @@ export interface IssuedCard {
   readonly last4: string;
   readonly expMonth: number;
   readonly expYear: number;
-  /** Grows with each change, so that an older report never replaces a newer one. */
+  /** Increases with each change, so that an older report never replaces a newer one. */
   readonly revision: number;
 }
 
@@ -71,7 +71,7 @@ export interface CardPayment {
   readonly currency: string;
   readonly merchant: string | null;
   readonly createdAtMs: number;
-  /** Null unless it is posted. */
+  /** Null unless the payment is posted. */
   readonly postedAtMs: number | null;
 }
 
@@ -81,7 +81,7 @@ export interface PaymentPage {
   readonly nextCursor: string | null;
 }
 
-/** Payments posted from one instant up to another, in order. */
+/** Selects payments that were posted from one instant up to another, in order. */
 export interface PostedQuery {
   readonly fromMs: number;
   readonly beforeMs: number;
@@ -89,10 +89,9 @@ export interface PostedQuery {
 }
 
 /**
- * One environment of an issuer of cards that spend from wallets. The issuer takes the money of a payment with
- * `transferFrom`, as a spender that the wallet's owner has approved. When the issuer cannot be reached, methods
- * reject with an error that `isUnavailable` recognizes. All methods that change something are idempotent by `key` or
- * id.
+ * One environment of a card issuer whose cards spend from wallets. The issuer collects a payment with `transferFrom`,
+ * as a spender that the wallet's owner has approved. When the issuer cannot be reached, methods reject with an error
+ * that `isUnavailable` recognizes. All methods that change something are idempotent by `key` or id.
  */
 export interface CardIssuer {
   /** The networks on which the issuer's cards spend. */
@@ -116,7 +115,7 @@ export interface CardIssuer {
     page: { readonly cursor: string | undefined; readonly limit: number },
   ): Promise<PaymentPage | undefined>;
   posted(cardId: string, query: PostedQuery): Promise<readonly CardPayment[]>;
-  /** Returns a secret with which the page that has the nonce can show the card's number. */
+  /** Returns a secret that lets the page with this nonce show the card's number. */
   ephemeralKey(cardId: string, nonce: string): Promise<string | CardRefusal>;
 }
 
@@ -126,7 +125,7 @@ export interface CardIssuers {
   find(environment: CardEnvironment): CardIssuer | undefined;
 }
 
-/** Holds the keys of custodial wallets. It identifies them by the server's wallet ids. */
+/** Keeps the keys of custodial wallets, which it identifies by the server's wallet ids. */
 export interface Custodian {
   /**
    * Opens a wallet for one of the custodian's customers. Idempotent by wallet id. Returns undefined when the

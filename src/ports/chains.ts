@@ -6,7 +6,7 @@ export interface ChainTransfer {
   readonly hash: string;
   readonly sender: string;
   readonly recipient: string;
-  /** The contract (EVM) or mint (Solana). Null is the native asset. */
+  /** The contract (EVM) or mint (Solana) of the token; null for the native asset. */
   readonly tokenAddress: string | null;
   readonly rawAmount: bigint;
   readonly blockNumber: bigint;
@@ -17,27 +17,27 @@ export interface ChainTransfer {
   readonly key: string;
 }
 
-/** A query for the next transfers on a chain, from any sender. */
+/** Selects the next transfers on a chain, from any sender. */
 export interface TransferReading {
-  /** The `TransferPage.position` of the previous page. Undefined starts at the beginning. */
+  /** The `TransferPage.position` of the previous page; undefined to start at the beginning. */
   readonly after: string | undefined;
   /** The maximum number of transfers to return. */
   readonly limit: number;
   readonly watched: WatchedAddresses;
 }
 
-/** The watched addresses, in the format in which wallets store them. */
+/** The watched addresses, spelled as wallets store them. */
 export interface WatchedAddresses {
-  /** Returns those of the addresses that are watched. */
+  /** Returns the ones of these addresses that are watched. */
   among(addresses: readonly string[]): Promise<ReadonlySet<string>>;
-  /** For Solana, returns the next watched addresses in ascending order. Undefined starts with the first. */
+  /** Returns the next watched addresses on Solana, in ascending order; the first ones if `address` is undefined. */
   nextOnSolana(address: string | undefined, limit: number): Promise<readonly string[]>;
 }
 
 export interface TransferPage {
   /** The transfers, oldest first. They may include transfers to addresses that are not watched. */
   readonly transfers: readonly ChainTransfer[];
-  /** The start of the next page. Undefined if the chain has none yet. */
+  /** Where the next page starts; undefined if the chain has no transfers yet. */
   readonly position: string | undefined;
   /** Whether more transfers can be read immediately. */
   readonly hasMore: boolean;
@@ -71,18 +71,18 @@ export type ChainStatus =
   | { readonly kind: 'unknown'; readonly isExpired: boolean; readonly look?: Look }
   /**
    * No node has the transaction, and according to all of them it can never be included, because its nonce is used or
-   * its blockhash is no longer valid. A lagging node reports the same about an included transaction, so one check
-   * proves nothing.
+   * its blockhash is no longer valid. A lagging node reports the same about an included transaction, so a second check
+   * is needed.
    */
   | { readonly kind: 'gone'; readonly as: 'replaced' | 'expired'; readonly look: Look }
-  /** The nodes disagree, or what they report is not final, so nothing is known. */
+  /** The nodes disagree, or what they report is not final, so the status is unknown. */
   | { readonly kind: 'undecided' };
 
-/** When the nodes were queried. Chains that cannot be wrong omit it. */
+/** The state of the chain at which the nodes were queried. Chains whose nodes cannot be wrong omit it. */
 export interface Look {
-  /** The block that all nodes have reached. */
+  /** The number of the block that all nodes have reached. */
   readonly at: bigint;
-  /** The number of blocks after which the same result counts as a second check. */
+  /** How many blocks later the same result counts as a second check. */
   readonly distance: bigint;
 }
 
@@ -97,15 +97,15 @@ export interface Inclusion {
   readonly operation?: { transactionHash: string; gasUsed: bigint; logIndex: number };
 }
 
-/** A chain's response to a broadcast. The promise rejects when no node can be reached. */
+/** A chain's response to a broadcast. The broadcast rejects when no node can be reached. */
 export type BroadcastOutcome =
-  /** The bytes were accepted now or before. The same bytes may be broadcast again at any time. */
+  /** The node accepted the bytes, or had accepted them before. The same bytes may be broadcast again at any time. */
   | { readonly isAccepted: true; readonly hash: string }
   | {
       readonly isAccepted: false;
       readonly reason: BroadcastRefusal;
       readonly message: string;
-      /** Set if a node could not be reached. It may have the bytes from an earlier broadcast. */
+      /** Whether a node could not be reached. It may have the bytes from an earlier broadcast. */
       readonly isPartial?: boolean;
     };
 
@@ -115,7 +115,7 @@ export type BroadcastRefusal =
   | 'stale'
   /** The fee is too low for the current block, or too low to replace the pending transaction. */
   | 'underpriced'
-  /** The execution fails. Only chains that simulate before they accept return it. */
+  /** The execution fails. Only chains that simulate before they accept report this. */
   | 'reverts'
   | 'invalid';
 
@@ -128,7 +128,7 @@ export type Simulation =
 export type SequenceSimulation =
   | {
       readonly succeeds: true;
-      /** The gas limit of each call. Undefined if the node cannot simulate the call after the previous ones. */
+      /** The gas limit of each call; undefined for a call that the node cannot simulate after the previous ones. */
       readonly units: readonly (bigint | undefined)[];
     }
   | {
@@ -144,13 +144,13 @@ export interface TransactionMovements {
   readonly movements: readonly TokenMovement[];
 }
 
-/** One movement of an asset. Addresses are 0x hex in any case. */
+/** One movement of an asset. Addresses are 0x hex in upper or lower case. */
 export interface TokenMovement {
-  /** Null is the native asset. */
+  /** The token contract; null for the native asset. */
   readonly token: string | null;
-  /** The sender, or the zero address when it was minted. */
+  /** The sender; the zero address for a mint. */
   readonly from: string;
-  /** The recipient, or the zero address when it was burned. */
+  /** The recipient; the zero address for a burn. */
   readonly to: string;
   readonly rawAmount: bigint;
 }
@@ -158,18 +158,18 @@ export interface TokenMovement {
 /** The operations that every kind of chain supports. Addresses are in the notation of the chain type. */
 interface Chain {
   readonly caip2: string;
-  /** Returns raw amounts in the order of `tokenAddresses`. Null is the native asset; unknown tokens have 0. */
+  /** Returns raw balances in the order of `tokenAddresses` (null is the native asset). Unknown tokens have 0. */
   balances(address: string, tokenAddresses: readonly (string | null)[]): Promise<readonly bigint[]>;
   broadcast(signedBytes: Uint8Array): Promise<BroadcastOutcome>;
-  /** The nonce or blockhash in `signedBytes` determines whether the transaction can still be included. */
+  /** Returns a transaction's status. The nonce or blockhash in `signedBytes` shows if it can still be included. */
   statusOf(hash: string, signedBytes: Uint8Array): Promise<ChainStatus>;
-  /** Returns transfers from or to an address, newest first. Undefined for chains without an index (plain JSON-RPC). */
+  /** Returns transfers from or to an address, newest first. Undefined for chains without an index. */
   transfersOf?(query: TransferQuery): Promise<readonly ChainTransfer[]>;
-  /** Returns the next transfers on the chain. On a chain that can be reorganized, they are final. */
+  /** Returns the next transfers on the chain; on a chain that may reorganize, only final ones. */
   transfersAfter?(reading: TransferReading): Promise<TransferPage>;
   /**
-   * How long the claim of a process to read the next transfers lasts. Undefined if the reading takes too little time
-   * to be shared.
+   * How long one process may claim reading the next transfers, ms. Undefined if reading takes too little time to need a
+   * claim.
    */
   readonly transferLeaseMs?: number;
 }
@@ -178,29 +178,29 @@ interface Chain {
 export interface EvmChain extends Chain {
   readonly kind: 'evm';
   readonly chainId: bigint;
-  /** Undefined if the source of fees and gas is trusted. */
+  /** The limits of fees and gas; undefined if their source is trusted. */
   readonly ceilings?: EvmCeilings;
   /** Returns the account's next nonce, including transactions in the pool. */
   nonce(address: string): Promise<bigint>;
-  /** Returns fees in wei per gas. `maxPriorityFeePerGas` is undefined on a chain without EIP-1559. */
+  /** Returns fees in wei per unit of gas. `maxPriorityFeePerGas` is undefined on a chain without EIP-1559. */
   fees(): Promise<{ readonly maxFeePerGas: bigint; readonly maxPriorityFeePerGas: bigint | undefined }>;
-  /** Returns the time of the latest block in Unix seconds, with which contracts compare deadlines. */
+  /** Returns the time of the latest block in Unix seconds. Smart contracts compare deadlines with it. */
   latestSeconds(): Promise<number>;
   /** Executes a call on the latest state without committing it. `units` is the estimated gas limit. */
   simulate(call: EvmCall): Promise<Simulation>;
   /** Executes calls of one sender in order, as consecutive transactions, without committing them. */
   simulateSequence(calls: readonly EvmCall[]): Promise<SequenceSimulation>;
   /**
-   * Returns the movements of a transaction: tokens, its own value, and the minting and burning of wrapped native
+   * Returns the movements of a transaction: of tokens, of its own value, and the minting and burning of wrapped native
    * assets. Undefined while no block includes it.
    *
-   * NOTE: native assets that contracts send are not in a node's logs, so only simulated chains list them.
+   * NOTE: a node's logs do not contain native assets that contracts send, so only simulated chains list these.
    */
   movementsOf(hash: string): Promise<TransactionMovements | undefined>;
   /**
-   * Makes a read-only call and returns the contract's return data, which is empty without a contract. `isConstant`: the
-   * result never changes, so all nodes must return the same result. `settle` chooses from the results of all nodes, or
-   * returns undefined if they differ too much to be trusted.
+   * Makes a read-only call and returns its return data, which is empty if there is no contract at the address.
+   * `isConstant` means that the result never changes, so all nodes must return the same one. `settle` chooses from the
+   * results of all nodes, or returns undefined if they differ too much to be trusted.
    */
   read(call: {
     readonly to: string;
@@ -213,7 +213,7 @@ export interface EvmChain extends Chain {
    * (EIP-7702).
    */
   code(address: string): Promise<Uint8Array>;
-  /** Undefined if gas cannot be sponsored. */
+  /** Sends and pays sponsored operations; undefined if gas cannot be sponsored. */
   readonly bundler?: Bundler;
 }
 
@@ -231,10 +231,10 @@ export interface EvmCall {
   readonly data: Uint8Array;
   /** Signed EIP-7702 authorizations in the transaction. */
   readonly authorizationList?: readonly EvmAuthorization[];
-  /** The result of GASPRICE. Default: the base fee. */
+  /** The gas price that the code sees (GASPRICE). Default: the base fee. */
   readonly gasPrice?: bigint;
   readonly accessList?: readonly { readonly address: string; readonly storageKeys: readonly string[] }[];
-  /** Simulates as if the sender had already delegated to this contract. Needs no signed authorization. */
+  /** The contract to which the sender delegates in the simulation. Needs no signed authorization. */
   readonly delegatedTo?: string;
 }
 
@@ -251,7 +251,7 @@ export interface EvmAuthorization {
 export interface SolanaChain extends Chain {
   readonly kind: 'solana';
   latestBlockhash(): Promise<{ readonly blockhash: string; readonly lastValidBlockHeight: bigint }>;
-  /** Returns the time of the latest block in Unix seconds. Undefined for chains whose blocks follow requests. */
+  /** Returns the time of the latest block in Unix seconds. Undefined for chains that make a block per request. */
   latestSeconds?(): Promise<number>;
   simulate(transactionBytes: Uint8Array): Promise<Simulation>;
   /** Returns the owner's token accounts for a mint. */
@@ -261,16 +261,16 @@ export interface SolanaChain extends Chain {
   ): Promise<readonly { readonly address: string; readonly rawAmount: bigint }[]>;
   /** Returns the properties of a mint. Undefined when it does not exist. */
   mint(address: string): Promise<{ readonly decimals: number; readonly tokenProgram: string } | undefined>;
-  /** Returns the lamports with which an account of this size is exempt from rent. */
+  /** Returns the lamports that make an account of this size exempt from rent. */
   rentExemption(sizeBytes: number): Promise<bigint>;
-  /** Pays the fees of messages that it signs. Undefined if fees cannot be sponsored. */
+  /** Signs and pays the fees of messages. Undefined if fees cannot be sponsored. */
   readonly feePayer?: { readonly address: string; sign(messageBytes: Uint8Array): Promise<Uint8Array> };
 }
 
 /** A chain whose id is `tron:…`. */
 export interface TronChain extends Chain {
   readonly kind: 'tron';
-  /** The reference block of a new transaction: 2 and 8 bytes in hex. */
+  /** Returns the reference block of a new transaction: 2 and 8 bytes in hex. */
   referenceBlock(): Promise<{ readonly refBlockBytes: string; readonly refBlockHash: string }>;
   /** Executes the raw data of an unsigned transaction without committing it. `units` is energy. */
   simulate(rawDataBytes: Uint8Array): Promise<Simulation>;
@@ -292,7 +292,7 @@ export interface Chains {
   listing?(): Promise<readonly string[]>;
 }
 
-/** Prices of assets. */
+/** The source of asset prices. */
 export interface Prices {
   /** Returns US dollars per unit as decimal strings, by lower-case symbol. Symbols without a price are omitted. */
   inUsd(symbols: readonly string[]): Promise<ReadonlyMap<string, string>>;
@@ -305,20 +305,20 @@ export interface SwapOrder {
   readonly sender: string;
   /** Receives the output. */
   readonly recipient: string;
-  /** The contract. Null is the native asset. */
+  /** The contract of the token; null for the native asset. */
   readonly tokenIn: string | null;
   readonly tokenOut: string | null;
-  /** The amount in base units of the input or output, depending on `amountType`. */
+  /** The amount of the input or output, depending on `amountType`, in base units. */
   readonly rawAmount: bigint;
   readonly amountType: 'exact_input' | 'exact_output';
   readonly slippageBps: number;
 }
 
-/** A way to swap in the current state of the chain. */
+/** A way to swap, computed from the current state of the chain. */
 export interface SwapRoute {
-  /** The calls of the sender, in order. They need the allowance of the spender first. */
+  /** The calls that the sender makes, in order. The spender needs an allowance first. */
   readonly calls: readonly { readonly to: string; readonly value: bigint; readonly data: Uint8Array }[];
-  /** The contract that takes the input by an allowance. Null when the calls carry the input. */
+  /** The contract that takes the input by an allowance; null if the calls themselves send the input. */
   readonly spender: string | null;
   /** The expected input, and the maximum that the calls spend. */
   readonly rawInput: bigint;
@@ -329,7 +329,7 @@ export interface SwapRoute {
   /** The gas that the calls use, approximately. */
   readonly gasUnits: bigint;
   readonly expiresAtSeconds: number;
-  /** The patterns by which the spent input and the output are found among the movements of the transactions. */
+  /** The patterns that find the spent input and the received output among the movements of the transactions. */
   readonly spent: MovementPattern;
   readonly received: MovementPattern;
 }
@@ -341,7 +341,7 @@ export interface MovementPattern {
   readonly to?: string;
 }
 
-/** The reason why there is no route. */
+/** Why there is no route. */
 export interface SwapRefusal {
   readonly fault: 'pair' | 'amount';
   readonly message: string;
@@ -354,12 +354,12 @@ export interface SwapRoutes {
   route(order: SwapOrder): Promise<SwapRoute | SwapRefusal>;
 }
 
-/** A reward of an account in one token. Amounts in base units. */
+/** An account's reward in one token. Amounts are in base units. */
 interface IncentiveReward {
   readonly tokenAddress: string;
   readonly symbol: string;
   readonly decimals: number;
-  /** The total that the account was given, including the amount that it has claimed. */
+  /** Everything that was ever granted to the account, including what it has claimed. */
   readonly rawCumulative: bigint;
   readonly rawClaimed: bigint;
   /** The Merkle proof of the cumulative amount, in 0x hex. */
@@ -378,7 +378,7 @@ export interface Incentives {
   rewards(caip2: string, address: string): Promise<IncentiveRewards | undefined>;
 }
 
-/** The annual yield of a vault in hundredths of a percent. */
+/** The annual yield of a vault, in basis points (hundredths of a percent). */
 export interface VaultRate {
   /** The yield before the app's fee. */
   readonly apyBps: number;
@@ -386,7 +386,7 @@ export interface VaultRate {
   readonly feeBps: number;
 }
 
-/** The yields of vaults, which their contracts do not reveal. */
+/** The yields of vaults, which the vaults' contracts do not reveal. */
 export interface VaultRates {
   /** Returns undefined for a vault whose rate is unknown. */
   rateOf(caip2: string, address: string): Promise<VaultRate | undefined>;

@@ -1,9 +1,9 @@
 /** An asset on a chain. */
 export interface ExchangeAsset {
   readonly caip2: string;
-  /** The API contract's name of the asset, e.g. `usdc`. */
+  /** The name of the asset in the API, for example `usdc`. */
   readonly asset: string;
-  /** The contract (EVM, TRON) or mint (Solana). Null is the native asset. */
+  /** The contract (EVM, TRON) or mint (Solana); null for the native asset. */
   readonly tokenAddress: string | null;
   readonly decimals: number;
 }
@@ -13,10 +13,10 @@ export interface ExchangeOrder {
   /** `address` makes the deposit, and receives the refund when the exchange fails. */
   readonly source: ExchangeAsset & { readonly address: string };
   readonly destination: ExchangeAsset & { readonly address: string };
-  /** The amount in base units of the input or output, depending on `amountType`. */
+  /** The amount of the input or output, depending on `amountType`, in base units. */
   readonly rawAmount: bigint;
   readonly amountType: 'exact_input' | 'exact_output';
-  /** The app's fee in basis points of the input. The exchange holds it for the app. */
+  /** The app's fee in basis points of the input. The exchange keeps it for the app. */
   readonly appFeeBps: number;
 }
 
@@ -28,7 +28,7 @@ interface ExchangeFee {
 }
 
 /**
- * The terms for a deposit that a block includes by `expiresAtSeconds`. The exchange pays exactly this amount or
+ * The terms for a deposit that a block includes by `expiresAtSeconds`. The exchange either pays exactly this amount or
  * refunds the deposit.
  */
 export interface ExchangeQuote {
@@ -43,7 +43,7 @@ export interface ExchangeQuote {
   readonly expiresAtSeconds: number;
 }
 
-/** The reason why the exchange gives no quote. */
+/** Why the exchange gives no quote. */
 export interface ExchangeRefusal {
   readonly fault: 'pair' | 'amount' | 'fee';
   readonly message: string;

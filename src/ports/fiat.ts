@@ -21,8 +21,8 @@ export interface FiatPlace {
 export type CustomerKind = 'person' | 'business';
 
 /**
- * The reason why the provider declines a request that it understood. `data` names an invalid value, `pair` a
- * currency, asset or network that it does not support, `customer` a customer who may not do this.
+ * Why the provider declines a request that it understood. `data` names an invalid value, `pair` an unsupported
+ * currency, asset or network, `customer` a customer who may not do this.
  */
 export interface FiatRefusal {
   readonly fault: 'data' | 'pair' | 'customer';
@@ -34,7 +34,7 @@ export interface FiatRefusal {
 /** One check of a customer, with its status in the provider's spelling. */
 interface CustomerCheck {
   readonly status: string;
-  /** The link where the customer continues. Undefined if nothing is required of them. */
+  /** Where the customer continues; undefined if nothing is required of them. */
   readonly link?: string;
   /** Set only if the check was rejected. */
   readonly rejectionReasons?: readonly string[];
@@ -50,7 +50,7 @@ interface CustomerEndorsement {
 export interface CustomerSnapshot {
   /** The provider's current id of the customer. It replaces the id in the request. */
   readonly id: string;
-  /** E.g. `not_started`, `incomplete`, `under_review`, `active`, `rejected`, `paused`, `offboarded`. */
+  /** For example `not_started`, `incomplete`, `under_review`, `active`, `rejected`, `paused` or `offboarded`. */
   readonly status: string;
   readonly terms: CustomerCheck;
   readonly verification: CustomerCheck;
@@ -69,18 +69,18 @@ interface CustomerTerms {
   /** The customer's id at the provider; undefined for a new customer. */
   readonly id: string | undefined;
   readonly kind: CustomerKind;
-  /** The server's reference. The provider has one customer for each reference, however often it is opened. */
+  /** The server's reference. Opening a customer with the same reference again returns the same customer. */
   readonly reference: string;
-  /** The names of service sets to apply for. Undefined for the standard ones. */
+  /** The names of the endorsements (sets of services) to apply for; undefined for the standard ones. */
   readonly endorsements?: readonly string[] | undefined;
-  /** Id of terms that the customer accepted in the app. */
+  /** The id of the terms that the customer has accepted in the app. */
   readonly clientAgreementId?: string | undefined;
 }
 
 export interface CustomerOrder extends CustomerTerms {
   readonly email: string;
   readonly name?: string | undefined;
-  /** The page to which the hosted pages send the customer at the end. */
+  /** Where the hosted pages redirect the customer at the end. */
   readonly redirectUri?: string | undefined;
 }
 
@@ -113,11 +113,11 @@ export interface RegisteredBankAccount {
 /** An asset on a chain. */
 export interface FiatAsset {
   readonly caip2: string;
-  /** The chain's name in the contract, e.g. `base`. */
+  /** The name of the chain in the API, for example `base`. */
   readonly chain: string;
-  /** The contract's name of the asset, e.g. `usdc`. */
+  /** The name of the asset in the API, for example `usdc`. */
   readonly asset: string;
-  /** The contract (EVM, TRON) or mint (Solana). Null is the native asset. */
+  /** The contract (EVM, TRON) or mint (Solana); null for the native asset. */
   readonly tokenAddress: string | null;
   readonly decimals: number;
 }
@@ -138,11 +138,11 @@ export interface VirtualAccount {
   readonly status: 'activated' | 'deactivated';
   readonly currency: string;
   readonly paymentRails: readonly string[];
-  /** Null while the provider prepares them. */
+  /** Null while the provider prepares the instructions. */
   readonly instructions: FiatDepositInstructions | null;
 }
 
-/** The progress of a deposit, in the possible order. */
+/** The states of a deposit, in the order in which they can occur. */
 export type FiatDepositState = 'received' | 'in_review' | 'delivering' | 'delivered' | 'refunded';
 
 /** One entry of the provider's history. Entries may be repeated, and may arrive in any order. */
@@ -155,11 +155,11 @@ export interface FiatDepositReport {
   readonly currency: string;
   readonly paymentRail?: string | undefined;
   readonly senderName?: string | undefined;
-  /** The hash of the provider's transfer to the wallet. Known after it was sent. */
+  /** The hash of the provider's transfer to the wallet; undefined until it is sent. */
   readonly transactionHash?: string | undefined;
-  /** The amount in base units of the delivered asset. Known after it was sent. */
+  /** The delivered amount in base units; undefined until the transfer is sent. */
   readonly rawOutput?: bigint | undefined;
-  /** The reason of the refund. */
+  /** Why the deposit was refunded. */
   readonly reason?: string | undefined;
   readonly reasonCode?: string | undefined;
   readonly atMs: number;
@@ -178,7 +178,7 @@ export interface PayoutOrder {
   readonly customerId: string;
   readonly bankAccountId: string;
   readonly source: FiatAsset & {
-    /** The address that makes the deposit, and receives the refund. */
+    /** The address that makes the deposit and receives a refund. */
     readonly address: string;
   };
   readonly rawAmount: bigint;
@@ -190,7 +190,9 @@ export interface PayoutOrder {
   readonly developerFeePercent: string;
 }
 
-/** The provider's terms. A block must include the deposit by `expiresAtSeconds`, otherwise it is refunded. */
+/**
+ * The provider's terms. A block must include the deposit by `expiresAtSeconds`; the provider refunds later deposits.
+ */
 export interface OpenedPayout {
   readonly id: string;
   readonly depositAddress: string;
@@ -227,7 +229,7 @@ export interface FiatPayout {
   readonly reason?: string | undefined;
 }
 
-/** An object that the server should poll again. */
+/** An object that has changed, so that the server should poll it. */
 export interface FiatHint {
   readonly kind: 'customer' | 'virtual_account' | 'payout';
   readonly id: string;
@@ -271,20 +273,23 @@ export interface FiatProvider {
   openVirtualAccount(order: VirtualAccountOrder): Promise<VirtualAccount | FiatRefusal>;
   /** Returns undefined for an unknown account. */
   virtualAccount(customerId: string, virtualAccountId: string): Promise<VirtualAccount | undefined>;
-  /** Ends an account, so that later deposits are refunded. Does nothing if it was closed before. */
+  /** Closes an account, so that later deposits are refunded. Does nothing if it was closed before. */
   closeVirtualAccount(customerId: string, virtualAccountId: string): Promise<void>;
-  /** Returns a bounded page of the history of all accounts' deposits after the cursor. Undefined is the beginning. */
+  /**
+   * Returns a page of the history of all accounts' deposits after the cursor; the first page if the cursor is
+   * undefined.
+   */
   depositsAfter(cursor: string | undefined): Promise<FiatDepositPage>;
 
   openPayout(order: PayoutOrder): Promise<OpenedPayout | FiatRefusal>;
-  /** Ends a payout that waits for its deposit. A later deposit is refunded. Does nothing if it ended before. */
+  /** Cancels a payout that waits for its deposit. A later deposit is refunded. Does nothing if the payout has ended. */
   cancelPayout(payoutId: string): Promise<void>;
   /** Returns undefined for an unknown payout. */
   payout(payoutId: string): Promise<FiatPayout | undefined>;
 
   /**
-   * Returns the subject of a notification, or undefined unless the provider signed the notification recently. All other
-   * content of the notification is ignored.
+   * Returns the objects that a notification is about; undefined unless the provider signed it recently. Everything else
+   * in the notification is ignored.
    */
   readHint(notification: FiatNotification): readonly FiatHint[] | undefined;
 }

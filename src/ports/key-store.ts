@@ -6,21 +6,21 @@ import type { HpkeParameters } from '../engine/crypto/hpke.ts';
 import type { SigningMethod, SigningMethods, SigningTask } from '../engine/signing/sign-with-key.ts';
 import type { WalletKeyFacts } from '../engine/signing/wallet-key.ts';
 
-/** The binding of a sealed secret. It cannot be opened under any other binding. */
+/** What a sealed secret is bound to. It cannot be opened under any other binding. */
 export interface SealBinding {
-  /** The use of the secret: the chain type of a wallet's key, otherwise a separate name. */
+  /** What the secret is for: the chain type for a wallet's key, or another name. */
   readonly purpose: string;
   /** The row that contains the secret. */
   readonly rowId: string;
   readonly appId: string;
   /**
-   * The digest of a wallet's authority, or of the content of a policy. Undefined for secrets that every holder may
-   * use.
+   * The digest of a wallet's authority, or of the content of a policy. Undefined for secrets that need no
+   * authorization.
    */
   readonly authority?: string;
 }
 
-/** A secret under envelope encryption, as stored in the database. */
+/** A secret under envelope encryption, as it is stored in the database. */
 export interface SealedKey {
   /** 12-byte nonce || ciphertext || 16-byte tag of the secret under its own data key. */
   sealedSecret: Uint8Array;
@@ -35,7 +35,7 @@ export interface NewWalletKey extends WalletKeyFacts {
   readonly sealed: SealedKey;
 }
 
-/** A wallet's key under another authority. */
+/** A wallet's key after it was sealed under another authority. */
 export interface ChangedKey {
   readonly sealed: SealedKey;
   readonly authority: WalletAuthority;
@@ -63,12 +63,12 @@ export interface NewUserKey {
   readonly voucher?: Voucher | undefined;
 }
 
-/** A login for which a user's key is drawn. */
+/** A login for which a key of the user is generated. */
 export interface UserLogin {
   readonly appId: string;
-  /** A token of the app's own login. */
+  /** A token that the app's own login has issued. */
   readonly token: string;
-  /** When the key ends, at most an hour ahead, in Unix ms. */
+  /** When the voucher for the key expires, Unix ms. The key store shortens it to at most an hour from now. */
   readonly expiresAtMs: number;
   readonly voucherKey: StoredVoucherKey;
 }
@@ -89,36 +89,40 @@ export interface SubmittedKey extends HpkeMessage {
 }
 
 /**
- * Holds the master keys. Private keys are created, used and encrypted inside. Only the values that the method's name
- * states leave it, so an implementation may run in a separate process.
+ * The only way to private keys, and the owner of the master keys. Private keys are created, used and encrypted inside.
+ * Only the values that the method's name states leave it, so an implementation may run in a separate process: in
+ * production, it is the signer.
  *
- * When a secret cannot be sealed or opened, methods reject with a `KeyStoreError`. A remote implementation that
- * cannot be reached rejects with an error that `isUnavailable` recognizes.
+ * When a secret cannot be sealed or opened, methods reject with a `KeyStoreError`. A remote implementation that cannot
+ * be reached rejects with an error that `isUnavailable` recognizes.
  */
 export interface KeyStore {
   readonly currentMasterKeyId: string;
   /**
-   * Whether it computes in this process and waits for nothing else. Other key stores are called only while no
+   * Whether the key store runs in this process and waits for nothing else. Other key stores are called only while no
    * connection is held.
    */
   readonly isLocal?: boolean;
   /** The apps whose logins it verifies. It vouches for the keys of their users. */
   readonly loginApps?: readonly string[];
-  /** The contracts whose calls it signs for owned wallets (`namedContracts`). Undefined if it does not report them. */
+  /**
+   * The smart contracts to which it signs calls for owned wallets (`namedContracts`); undefined if it does not report
+   * them.
+   */
   readonly contracts?: readonly string[] | undefined;
 
-  /** Seals a secret that the caller knows, for a purpose of `plainPurposes`. */
+  /** Seals a secret that the caller knows. Its purpose must be one of `plainPurposes`. */
   seal(secret: Uint8Array, binding: SealBinding): Promise<SealedKey>;
   /**
    * Opens a secret whose purpose is one of `plainPurposes`, which excludes private keys. The caller wipes the result.
    */
   open(sealed: SealedKey, binding: SealBinding): Promise<Uint8Array>;
-  /** Wraps the data key under the current master key. The secret is not changed. */
+  /** Wraps the data key under the current master key. The secret itself stays as it is. */
   rewrap(sealed: SealedKey, binding: SealBinding): Promise<SealedKey>;
 
   /**
-   * Draws the key of a new wallet. The purpose of the binding is its chain type. With an authority, the key is used
-   * only for tasks that the owner has signed.
+   * Generates the key of a new wallet. The purpose of the binding is its chain type. With an authority, the key can be
+   * used only for tasks that the owner has signed.
    */
   createWalletKey(binding: SealBinding, authority?: WalletAuthority): Promise<NewWalletKey>;
   /**
@@ -149,7 +153,7 @@ export interface KeyStore {
     use?: AuthorizedUse,
   ): Promise<HpkeMessage | undefined>;
   /**
-   * Seals a wallet's key under its authority after the change that its owner has signed.
+   * Seals a wallet's key under the authority that results from the change that its owner has signed.
    *
    * @throws UnauthorizedUseError
    */
@@ -175,9 +179,9 @@ export interface KeyStore {
    */
   changePolicy(sealed: SealedKey, binding: SealBinding, change: PolicyChange): Promise<SealedPolicy>;
   /**
-   * Seals a random secret under the changes of a key quorum. The members have signed a request for the last change,
-   * and the record contains the seal of the earlier ones. If the secret opens under these changes, this key store has
-   * checked each of them when it was made.
+   * Seals a random secret under the changes of a key quorum. The members have signed a request for the last change, and
+   * the record contains the seal of the earlier changes. If the secret opens under these changes later, this key store
+   * has verified each of them when it was made.
    *
    * @throws UnauthorizedUseError
    */
@@ -186,10 +190,10 @@ export interface KeyStore {
     record: QuorumRecord,
     vouching?: KnownQuorums['vouching'],
   ): Promise<SealedKey>;
-  /** Draws the key pair to which one import is encrypted. The public key is a 65-byte point. */
+  /** Generates the key pair to which one import is encrypted. The public key is a 65-byte point. */
   createImportKey(binding: SealBinding): Promise<NewKeyPair<Uint8Array>>;
   /**
-   * Decrypts an import and seals its key for the wallet of `walletBinding`.
+   * Decrypts a submitted key and seals it for the wallet of `walletBinding`.
    *
    * @throws HpkeError when the submission cannot be decrypted.
    * @throws InvalidImportedKeyError when its content is not a key of the chain type.
@@ -202,28 +206,30 @@ export interface KeyStore {
     authority?: WalletAuthority,
   ): Promise<NewWalletKey>;
 
-  /** Draws a P-256 key that signs tokens. The public key is base64 SubjectPublicKeyInfo. */
+  /** Generates a P-256 key that signs tokens. The public key is base64 SubjectPublicKeyInfo. */
   createTokenKey(binding: SealBinding): Promise<NewKeyPair<string>>;
   /** Signs the UTF-8 bytes of `text` with ES256 (RFC 7518 §3.4): r || s, 64 bytes. */
   signToken(sealed: SealedKey, binding: SealBinding, text: string): Promise<Uint8Array>;
 
   /**
-   * Draws a P-256 key for a user. Its private key is not stored.
+   * Generates a P-256 key for a user. The private key is returned and not stored.
    *
-   * @param recipient a 65-byte point. Without one, the private key is returned in plain text.
-   * @param login the login that the key store verifies before it vouches for the key. If the token is invalid, it
-   * does not vouch.
+   * @param recipient a 65-byte point to which the private key is encrypted; undefined returns it in plain text.
+   * @param login the login that the key store verifies before it vouches for the key. If the token is invalid, the key
+   * gets no voucher.
    * @throws HpkeError for an invalid recipient.
    */
   createUserKey(recipient: Uint8Array | undefined, login?: UserLogin): Promise<NewUserKey>;
-  /** Draws the key under which the key store vouches for keys of an app's users. No other key has this `name`. */
+  /**
+   * Generates the key under which the key store vouches for the keys of an app's users. No other key has this `name`.
+   */
   createVoucherKey(binding: SealBinding): Promise<{ readonly sealed: SealedKey; readonly name: string }>;
 
   createFingerprintKey(binding: SealBinding): Promise<SealedKey>;
   /** Returns the HMAC-SHA-256 of the UTF-8 bytes of `text` in hex. */
   fingerprint(sealed: SealedKey, binding: SealBinding, text: string): Promise<string>;
 
-  /** Draws the Ed25519 key that signs the checkpoints of the audit log. The public key has 32 bytes. */
+  /** Generates the Ed25519 key that signs the checkpoints of the audit log. The public key has 32 bytes. */
   createLogKey(binding: SealBinding): Promise<NewKeyPair<Uint8Array>>;
   /** Signs the UTF-8 bytes of `text` with Ed25519 (RFC 8032 §5.1.6), 64 bytes. */
   signCheckpoint(sealed: SealedKey, binding: SealBinding, text: string): Promise<Uint8Array>;

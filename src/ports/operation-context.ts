@@ -13,9 +13,9 @@ import type { Clock, Entropy, Ids, Log } from './runtime.ts';
 import type { WebhookSender } from './webhooks.ts';
 
 /**
- * The data that one unit of work keeps in memory: lists of stored objects, which take effect when the unit commits, and
- * values that it has read, which are dropped when the unit ends. A savepoint has separate notes. They are added to the
- * outer notes unless the savepoint is rolled back.
+ * What one unit of work remembers in memory: lists of stored objects, which take effect when the unit commits, and
+ * values that it has read, which are dropped when the unit ends. A savepoint has notes of its own. They are added to
+ * the outer notes unless the savepoint is rolled back.
  */
 export interface UnitNotes {
   /** The events that the unit has stored. */
@@ -25,18 +25,18 @@ export interface UnitNotes {
   /** Ids of the policies that allowed the request. */
   readonly policies: string[];
   readonly changes: AuditedChange[];
-  /** Whether the commit wakes the delivery of events. */
+  /** Whether the unit has stored deliveries of events, so that the commit wakes the job that sends them. */
   hasDeliveries: boolean;
   /** The last record of the audit log that was written. */
   lastRecord: WrittenRecord | undefined;
   /** The settings of the app, so that all steps of a transaction use the same settings. */
   settings: { readonly appId: string; readonly text: string } | undefined;
   quorums: ReadQuorums | undefined;
-  /** Whether the unit has ended. Notes that are made after the end would be lost. */
+  /** Whether the unit has ended. Later notes would be lost. */
   isOver: boolean;
 }
 
-/** The identity of an audit record, before and after it has a place in the log. */
+/** Identifies a record of the audit log, before and after it gets a place in the log. */
 export interface WrittenRecord {
   readonly pendingId: number;
   readonly recordedAtMs: number;
@@ -49,26 +49,26 @@ interface ReadQuorums {
 }
 
 /**
- * A member of a key quorum, and the columns of the key quorum. A key quorum without members has one row without a
- * member.
+ * One row per member of a key quorum, with the columns of the key quorum. A key quorum without members has one row
+ * without a member.
  */
 export interface QuorumRow {
   readonly id: string;
   readonly displayName: string | null;
   readonly threshold: number | null;
-  /** The name of the voucher key by which its users are pinned. Null if they are not pinned. */
+  /** The name of the voucher key that pins its users; null if they are not pinned. */
   readonly voucher: string | null;
-  /** The id of that key. Null if the app does not have it. */
+  /** The id of the voucher key; null if the app does not have it. */
   readonly voucherKeyId: string | null;
-  /** Whether the key quorum was changed. The value is true or 1. */
+  /** Whether the key quorum was changed: true or 1, depending on the database. */
   readonly hasChanges: unknown;
   readonly kind: string | null;
   readonly member: string | null;
-  /** The id in the app's login, only for a pinned user. */
+  /** The user's id in the app's own login; only for a pinned user. */
   readonly subject: string | null;
 }
 
-/** The parts of a unit of work that code needs to write in it. */
+/** What code needs to write in a unit of work. */
 export interface UnitContext {
   readonly em: SqlEntityManager;
   readonly notes: UnitNotes;
@@ -98,24 +98,23 @@ export function addNotes(outer: UnitNotes, inner: UnitNotes): void {
   outer.changes.push(...inner.changes);
   outer.hasDeliveries ||= inner.hasDeliveries;
   outer.lastRecord = inner.lastRecord ?? outer.lastRecord;
-  // The savepoint may have changed key quorums.
+  // The savepoint may have changed key quorums, so they are read again.
   outer.quorums = undefined;
 }
 
 export type Planned<Plan> = { readonly value: Plan } | { readonly refusal: unknown };
 
 /**
- * Returns the plan. It must be called after `requireOwner`, so that unauthorized callers learn nothing from the
- * error.
+ * Returns the plan. Call it after `requireOwner`, so that unauthorized callers learn nothing from the error.
  *
- * @throws the error of the planning.
+ * @throws the error of `plan`.
  */
 export function unwrapPlan<Plan>(planned: Planned<Plan>): Plan {
   if ('refusal' in planned) throw planned.refusal;
   return planned.value;
 }
 
-/** Makes a plan and catches its error. */
+/** Runs `plan` and catches its error, which `unwrapPlan` throws. */
 export async function keepPlan<Plan>(plan: () => Promise<Plan>): Promise<Planned<Plan>> {
   try {
     return { value: await plan() };
@@ -129,7 +128,7 @@ export interface Services {
   /** Identifies this process among those that share the database. */
   readonly processId: string;
   readonly clock: Clock;
-  /** The system clock, which the control plane cannot move. It limits the rate of callers. */
+  /** The system clock, which the control plane cannot change. Rate limits use it. */
   readonly machine: Clock;
   readonly entropy: Entropy;
   readonly ids: Ids;
@@ -142,9 +141,9 @@ export interface Services {
   readonly exchange?: Exchange;
   readonly incentives?: Incentives;
   readonly vaultRates?: VaultRates;
-  /** Undefined if no routers for swaps are configured. */
+  /** The routers of swaps; undefined if none are configured. */
   readonly swapRoutes?: SwapRoutes;
-  /** The share of an automation's output that its gas may cost. Undefined selects the default. */
+  /** How much of an automation's output its gas may cost. Undefined selects the default. */
   readonly automationFeeShare?: number;
   readonly fiatProviders: FiatProviders;
   readonly cardIssuers: CardIssuers;
@@ -152,9 +151,9 @@ export interface Services {
   readonly webhooks: WebhookSender;
   /** Whether error responses about authorization signatures contain `data` that explains them. */
   readonly diagnostics: boolean;
-  /** The default safeguards of apps. `readSafeguards` returns those of an app. */
+  /** The default safeguards. `readSafeguards` returns the safeguards of one app. */
   readonly safeguards: Safeguards;
-  /** The prefix that replaces `service` in messages. Tokens contain it, so it is needed when they are signed. */
+  /** The brand that replaces `service` in messages and tokens. */
   readonly prefix: string;
   /** Funds each new wallet after the commit, if it is set. */
   readonly fundWallet?:
@@ -177,7 +176,7 @@ export interface RequestProof {
   readonly signatures: readonly string[];
   /** Returns every canonical payload (RFC 8785, UTF-8) that a client may have signed for this request. */
   canonicalPayloads(): readonly Uint8Array[];
-  /** Returns the body as the client wrote it, to explain a signature over that text. */
+  /** Returns the body as the client wrote it, for explanations of signatures over that text. */
   readonly sentBody?: () => string;
   /** `service-request-expiry` in Unix ms, if sent. */
   readonly expiryMs: number | undefined;
@@ -187,13 +186,13 @@ export interface RequestProof {
   readonly sessionId?: string | undefined;
   /** The network from which an OAuth client without a secret sent the request: an IPv4 address or an IPv6 /64. */
   readonly publicClientNetwork?: string | undefined;
-  /** The findings of the checks, which later steps of the same request use. */
+  /** What the checks of the proof have found. Later steps of the request use it. */
   readonly noted: NotedProof;
   /** Returns the absolute URL of another operation of this server, under the host that the sender used. */
   urlOf(path: string): string;
   /** Returns every canonical payload that a client may have signed for a proposed request. */
   payloadsOf(proposed: ProposedRequest): readonly Uint8Array[];
-  /** The signers of an intent that is being executed. They replace the signatures of the request. */
+  /** The signers of the intent that is being executed. They replace the signatures of the request. */
   readonly agreed?: Agreement;
   /**
    * While an automation runs, the owner who authorized it in advance; null for a wallet without an owner. It replaces
@@ -202,41 +201,43 @@ export interface RequestProof {
   readonly consentOf?: string | null;
 }
 
-/** The findings of the checks of a proof. */
+/** What the checks of a proof have found. */
 interface NotedProof {
   /**
    * The canonical payloads that the signatures cover. There are several if members signed under several host names of
    * the server.
    */
   covered?: readonly Uint8Array[];
-  /** The additional signer of a wallet who authorized the request in place of the owner. */
+  /** The id of the additional signer who authorized the request instead of the wallet's owner. */
   signerId?: string | undefined;
 }
 
-/** The request that an intent proposes, with the contract's names. */
+/** The request that an intent proposes, with the neutral names of the API. */
 export interface ProposedRequest {
   readonly method: string;
   /** The path `/v1/…` with its parameters filled in. */
   readonly path: string;
   /** The absolute URL in the intent. */
   readonly url: string;
-  /** The body. Undefined when there is none. */
+  /** The body; undefined if the request has none. */
   readonly body: unknown;
   /** The `service-request-expiry` of the request that created the intent, in Unix ms. */
   readonly expiryMs: number | undefined;
 }
 
-/** The signers of an intent's request. The current key quorums determine whether they are sufficient. */
+/**
+ * The members who have authorized an intent, and what they signed. The current key quorum decides whether they suffice.
+ */
 export interface Agreement extends Signers {
   readonly intentId: string;
-  /** Their signatures. Undefined if an earlier version received some of them. */
+  /** The members' signatures; undefined if an earlier version received some of them and did not store the evidence. */
   readonly evidence: Evidence | undefined;
 }
 
 export type AfterCommitWork = () => Promise<void>;
 
 interface AfterCommitOptions {
-  /** Whether the work only records something. It then sends nothing and cannot change the response. */
+  /** Whether the work only records something. Such work sends nothing and cannot change the response. */
   readonly isNote?: boolean;
 }
 
@@ -246,8 +247,8 @@ interface AfterCommitOptions {
 export interface PlanContext extends Services {
   readonly app: AuthenticatedApp;
   /**
-   * Reads outside of any transaction. Each statement takes a connection and returns it, so none is held during
-   * external calls. Two reads may see different states, so `run` must read again everything that it depends on.
+   * Reads outside of any transaction. Each statement takes a connection and returns it, so none is held during external
+   * calls. Two reads may see different states, so `run` must read everything that it depends on again.
    */
   readonly em: SqlEntityManager;
   /** The value of `clock.now()` when the request arrived, in Unix ms. */
@@ -259,38 +260,36 @@ export interface PlanContext extends Services {
 }
 
 export interface OperationContext extends PlanContext, UnitContext {
-  /** In the transaction of the request, except for GET requests. */
+  /** The entity manager of the unit of work. It is in the request's transaction, except for GET requests. */
   readonly em: SqlEntityManager;
   /**
-   * Runs work after the commit and before the response, for external effects such as a broadcast. The work uses
-   * separate units of work. An ApiError that it throws becomes the response, and also the stored response of an
+   * Registers work for after the commit and before the response, for external effects such as a broadcast. The work
+   * uses units of work of its own. An ApiError that it throws becomes the response, and also the stored response of an
    * idempotency key. The commit stays.
    */
   afterCommit(work: AfterCommitWork, options?: AfterCommitOptions): void;
   /**
-   * Stores records that must survive an error response, such as a denial. Runs in a separate transaction after the
-   * rollback and before the response. If it fails, the request fails with an internal error. Dropped when the request
-   * succeeds.
+   * Registers work that stores records which must survive an error response, such as a denial. It runs in a separate
+   * transaction after the rollback and before the response. If it fails, the request fails with an internal error. It
+   * does not run if the request succeeds.
    */
   afterRefusal(work: UnitWork<void>): void;
   /**
-   * Records the public keys whose signatures authorized the request, and the canonical payloads that they cover. A
-   * stored response is repeated only for requests that these keys signed too.
+   * Records the public keys whose signatures authorized the request, and the canonical payloads that these signatures
+   * cover. A stored response is repeated only for requests that the same keys have signed.
    */
   noteSignatures(publicKeys: readonly string[], payloads: readonly Uint8Array[]): void;
   /**
-   * Waits for earlier requests of this process with the same name, until this request has committed or failed. It is
-   * for names that many requests lock, because requests that wait in the database would each hold a connection.
-   * Undefined if nothing else runs at the same time.
+   * Waits until earlier requests of this process with the same name have committed or failed. It is for names that many
+   * requests lock: requests that wait in the database would each hold a connection. Undefined if nothing else runs at
+   * the same time.
    */
   readonly acquireMutex?: ((name: string) => Promise<void>) | undefined;
   /** Runs work in a separate transaction, for use after the commit. */
   inUnit<T>(work: UnitWork<T>): Promise<T>;
 }
 
-/**
- * The path, query and body of one operation, validated against the contract. Query values are coerced, bodies never.
- */
+/** The validated path, query and body of one operation. Query values are coerced to their types, bodies never. */
 interface OperationInput<Id extends OperationId> {
   readonly path: Operations[Id]['path'];
   readonly query: Operations[Id]['query'];
@@ -303,7 +302,7 @@ export type Handler<Id extends OperationId> = (
   context: OperationContext,
 ) => Promise<Operations[Id]['response']>;
 
-/** A public operation, whose request need not have an app. */
+/** A public operation. Its request need not name an app. */
 export type OpenHandler<Id extends OperationId> = (
   input: OperationInput<Id>,
   context: Omit<OperationContext, 'app'>,
@@ -312,11 +311,9 @@ export type OpenHandler<Id extends OperationId> = (
 /** An operation that needs external data: chains, tokens, key sets. */
 export interface PlannedHandler<Id extends OperationId, Plan> {
   /**
-   * Fetches the external data before the unit of work begins, so that a slow response does not hold a connection. It
-   * runs once per request, before authorization and before a stored response is searched for, so it must not change
-   * anything.
-   *
-   * @throws the error of `run`. It is stored, and thrown when `run` unwraps it.
+   * Fetches external data before the unit of work begins, so that a slow response does not hold a connection. It runs
+   * once per request, before authorization and before a stored response is looked up, so it must not change anything.
+   * Its error is kept, and thrown when `run` unwraps the plan.
    */
   readonly plan: (input: OperationInput<Id>, context: PlanContext) => Promise<Plan>;
   /** Runs the operation. It may run more than once, each time with the same plan. */
@@ -327,7 +324,7 @@ export interface PlannedHandler<Id extends OperationId, Plan> {
   ) => Promise<Operations[Id]['response']>;
 }
 
-/** The handlers of all operations, which the modules of `api/` export. Each handler has its own type of plan. */
+/** The handlers of all operations, which the modules of `api/` export. Each has its own type of plan. */
 export type Handlers = {
   readonly [Id in OperationId]:
     | Handler<Id>

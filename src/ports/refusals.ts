@@ -6,15 +6,15 @@ export interface FaultPlace {
   readonly pointer: string;
 }
 
-/** One thing that is wrong with a request. Names are those of the control plane, which shows it. */
+/** One thing that is wrong with a request. Member names are those of the control plane, which shows it. */
 export interface Problem {
   /** What the problem is about, such as a header or a wallet. */
   readonly subject: string;
   readonly expected: string;
   readonly came: string;
-  /** Null if the state of the sandbox is at fault, not a part of the request. */
+  /** The part of the request that is at fault; null if the state of the sandbox is. */
   readonly at_fault: FaultPlace | null;
-  /** The whole problem in sentences. */
+  /** Everything about the problem, in sentences. */
   readonly text: string;
   /** One sentence. */
   readonly next_step: string;
@@ -28,11 +28,11 @@ export interface BodyChange {
   readonly value?: unknown;
 }
 
-/** The changes with which a recorded request is sent again. */
+/** What is changed in a recorded request before it is sent again. */
 interface RequestChanges {
-  /** Names headers of another brand by the prefix of this sandbox. */
+  /** Whether headers of another brand get the prefix of this sandbox. */
   readonly own_prefix?: boolean;
-  /** The header that limits the time of the request is one minute ahead. */
+  /** Whether `service-request-expiry` is set to one minute ahead. */
   readonly fresh_expiry?: boolean;
   readonly fresh_idempotency_key?: boolean;
   readonly method?: string;
@@ -43,10 +43,10 @@ interface RequestChanges {
   readonly body?: readonly BodyChange[];
 }
 
-/** How a recorded request is sent again. */
+/** How to send a recorded request again. */
 export interface Repetition {
   readonly sign_as?: readonly ('alice' | 'bob' | 'carol')[];
-  /** With the credentials of the app that the sandbox was started with. */
+  /** Whether it gets the credentials of the app that the sandbox was started with. */
   readonly as_app?: boolean;
   readonly changes?: RequestChanges;
 }
@@ -63,7 +63,7 @@ export type Repair = { readonly title: string } & (
   | { readonly kind: 'repeat'; readonly repeat: Repetition }
 );
 
-/** The reason of an error response, and how to fix the request. */
+/** Why a request was refused, and how to repair it. */
 export interface Why {
   readonly kind:
     | 'credentials'
@@ -79,12 +79,12 @@ export interface Why {
   readonly hint: string;
   /** The values that led to the hint. */
   readonly evidence: Readonly<Record<string, unknown>>;
-  /** At least one. */
+  /** Not empty. */
   readonly problems: readonly Problem[];
   readonly repairs: readonly Repair[];
 }
 
-/** The facts that the server has about a failed request. */
+/** What the server knows about a refused request. */
 export interface RefusedRequest {
   readonly method: string;
   /** The path as sent, without the query. */

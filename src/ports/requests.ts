@@ -3,7 +3,7 @@ import type { ErrorCode } from '../generated/errors.ts';
 import type { UnitContext } from './operation-context.ts';
 import type { Why } from './refusals.ts';
 
-/** One use of an idempotency key by an app. */
+/** A request with an idempotency key. */
 export interface IdempotencyUse {
   readonly appId: string;
   readonly key: string;
@@ -20,7 +20,7 @@ export interface IdempotencyUse {
   readonly nowMs: number;
 }
 
-/** A response as it was sent. */
+/** A response, as it was sent. */
 export interface StoredResponse {
   readonly status: number;
   readonly text: string | undefined;
@@ -31,16 +31,16 @@ export interface StoredResponse {
 /** Stores one response per app and key for 24 hours. */
 export interface Idempotency {
   /**
-   * The stored response for this use. If undefined, the caller runs the request and calls `end` when it is done. The
-   * same use may begin again, in another transaction.
+   * Returns the stored response to an earlier request with this key. If undefined, the caller runs the request and
+   * calls `end` when it is done. The same use may begin again, in another transaction.
    *
-   * @throws ApiError invalid_data when the key was used with another fingerprint, or its first use is still in
+   * @throws ApiError invalid_data when the key was used with another fingerprint, or when its first use is still in
    * progress; the 401 of the operation when those who authorized the first request did not sign this one.
    */
   begin(em: SqlEntityManager, use: IdempotencyUse): Promise<StoredResponse | undefined>;
   /**
-   * Stores the response in the transaction of `em`. An error response does not overwrite a stored response, unless it
-   * `replaces` that of the same request.
+   * Stores the response in the transaction of `em`. An error response does not overwrite a stored response unless
+   * `replaces` is set, for the same request's response.
    */
   keep(
     em: SqlEntityManager,
@@ -68,11 +68,11 @@ interface UsedPayloads {
   readonly answer: StoredResponse;
 }
 
-/** Accepts each signed payload only once, for apps with this setting. */
+/** Accepts each signed payload only once, for apps that require it. */
 export interface SingleUse {
   /**
-   * Whether the app accepts signed payloads only once. If so, also returns the response to the first request that
-   * used one of these.
+   * Returns whether the app accepts signed payloads only once and, if so, the response to the first request that used
+   * one of these payloads.
    *
    * @throws the 401 ApiError of the operation when those who authorized the first request did not sign this one.
    */
@@ -81,9 +81,9 @@ export interface SingleUse {
     request: SignedRequest,
   ): Promise<{ readonly isRequired: boolean; readonly first?: StoredResponse | undefined }>;
   /**
-   * Stores the payloads in the transaction of `em`.
+   * Stores the payloads as used, in the transaction of `em`.
    *
-   * @throws StaleReadError when a concurrent request has used one.
+   * @throws StaleReadError when a concurrent request has used one of them.
    * @throws ApiError zero_correct_authorization_signatures when one was used for an intent.
    */
   keep(em: SqlEntityManager, request: SignedRequest, used: UsedPayloads): Promise<void>;
@@ -94,15 +94,15 @@ export interface SingleUse {
 /** The records that a unit of work stored, besides the change itself. */
 export interface StoredEffects {
   readonly events: readonly { readonly id: string; readonly type: string }[];
-  /** Their ids. */
+  /** The ids of the stored transactions. */
   readonly transactions: readonly string[];
-  /** Ids of the policies that allowed it. */
+  /** The ids of the policies that allowed the request. */
   readonly policies: readonly string[];
 }
 
 /**
- * A request and its response. It refers to objects that the pipeline has anyway, so that recording costs little. The
- * log parses and redacts it when it is read.
+ * A request and its response. It refers to objects that the pipeline already has, so that recording costs little. They
+ * are parsed and redacted when the record is read.
  */
 export interface AnsweredRequest {
   readonly id: string;
@@ -110,7 +110,7 @@ export interface AnsweredRequest {
   /** The path and the query as sent. */
   readonly target: string;
   readonly httpVersion: string;
-  /** Names and values in turn, as sent. */
+  /** Names and values alternate, as sent. */
   readonly rawHeaders: readonly string[];
   readonly rawBody: Uint8Array;
   /** The value of `clock.now()` when the request arrived, in Unix ms. */
@@ -130,7 +130,7 @@ export interface AnsweredRequest {
   readonly status: number;
   /** The error code, even if the response does not contain it. */
   readonly code: string | undefined;
-  /** The headers in two parts, because joining them takes time. */
+  /** The headers in two parts, because merging them takes time. */
   readonly responseHeaders: readonly Readonly<Record<string, unknown>>[];
   readonly responseText: string | undefined;
   readonly why: Why | undefined;
@@ -139,13 +139,13 @@ export interface AnsweredRequest {
 /** Called for every response. Must not throw. */
 export type RecordRequest = (answered: AnsweredRequest) => void;
 
-/** Verifies the access tokens of users for the credentials check, which runs before the operation is known. */
+/** Verifies the access tokens of users when the pipeline checks credentials. */
 export interface UserTokens {
   /**
-   * Returns the user that a valid, unexpired token of the app names. Undefined for any other text.
+   * Returns the user whom a valid, unexpired token of the app names. Undefined for any other string.
    *
-   * @param at `nowMs` is in Unix ms. `isChange` tells whether the request may change something, which is forbidden
-   * with a token of a frozen user or a revoked session.
+   * @param at `nowMs` is in Unix ms. `isChange` tells whether the request may change something, which is forbidden with
+   * a token of a frozen user or a revoked session.
    * @throws ApiError missing_or_invalid_token for such a change.
    */
   verify(
@@ -157,49 +157,52 @@ export interface UserTokens {
 /** Provides and caches the public keys of customers' token issuers. */
 export interface JwksSource {
   /**
-   * Returns the entries of the `keys` array at `url`. `isKidUnknown` fetches the document again, unless it was
+   * Returns the entries of the `keys` array at `url`. With `isKidUnknown`, fetches the document again, unless it was
    * fetched moments ago. Rejects when the document cannot be fetched or contains no keys.
    */
   keys(url: string, isKidUnknown?: boolean): Promise<readonly Record<string, unknown>[]>;
 }
 
-/** The data of an app that authentication needs. */
+/** What authentication needs to know about an app. */
 export interface AppCredentials {
   readonly id: string;
   /**
-   * SHA-256 of each valid secret (UTF-8), 32 bytes. A plain hash is sufficient for a secret of 32 random bytes, which
-   * cannot be guessed from a dictionary, and takes 2 µs instead of the 100 ms of a password hash.
+   * The SHA-256 of each valid secret (UTF-8), 32 bytes. A plain hash suffices for a secret of 32 random bytes, which no
+   * dictionary contains. It takes 2 µs; a password hash would take 100 ms.
    */
   readonly secretHashes: readonly Uint8Array[];
   /** The origins of the web pages that may call operations without a secret. */
   readonly allowedOrigins: readonly string[];
-  /** Whether OAuth clients may name the app without its secret. Default: no. */
+  /** Whether OAuth clients may authenticate as the app without its secret. Default: no. */
   readonly admitsPublicClients?: boolean;
 }
 
-/** The source of apps for authentication. */
+/** Finds apps for authentication. */
 export interface AppDirectory {
   find(appId: string): Promise<AppCredentials | undefined>;
-  /** Increases whenever this process changes an app or one of its secrets, which invalidates caches. */
+  /**
+   * Returns a number that increases whenever this process changes an app or one of its secrets, which invalidates
+   * caches.
+   */
   generation(): number;
 }
 
 /**
- * Rules that are stricter than the behaviour in the specification. Each is an app setting of the same name. The
- * composition defines the defaults.
+ * Rules that are stricter than the specification. Each is an app setting with the same name. The composition defines
+ * the defaults.
  */
 export interface Safeguards {
-  /** Whether the archiving of a wallet that has an owner requires the owner's signatures. */
+  /** Whether archiving a wallet with an owner requires the owner's signatures. */
   readonly archive_requires_owner: boolean;
   /**
-   * The authorization needed to change the login accounts of a key quorum's member: the app secret alone; the app
-   * secret and a signature by a live key of the user; or the app secret, with a waiting period of this many hours
-   * before a new account can be used.
+   * What a change to the login accounts of a key quorum's member requires: the app secret alone; the app secret and a
+   * signature by a live key of the user; or the app secret, and this many hours of waiting before a new account can be
+   * used.
    */
   readonly identity_changes: 'app_secret' | 'user_key' | { readonly wait_hours: number };
   /**
-   * Whether requests that an owner signs, and intents, must have a `service-request-expiry`. The expiry of a request
-   * may be at most this many seconds ahead.
+   * Whether requests that an owner signs, and intents, must have a `service-request-expiry`. In a request, it may be at
+   * most this many seconds ahead.
    */
   readonly require_request_expiry: false | number;
   /** Whether a signed payload is accepted only once. A repeated request then gets the first response. */
@@ -209,15 +212,15 @@ export interface Safeguards {
   /** Whether a test account cannot be linked to a user who belongs to a key quorum. */
   readonly block_linking_test_accounts: boolean;
   /**
-   * Whether ALLOW rules for `*` do not apply to key exports and to content that cannot be decoded, and messages and
-   * typed data that may be user operations count as such content.
+   * Whether ALLOW rules for `*` exclude key exports and content that cannot be decoded. Messages and typed data that
+   * may be user operations then count as content that cannot be decoded.
    */
   readonly strict_methods: boolean;
   /** Whether a policy with an owner can refer only to condition sets and aggregations of the same owner. */
   readonly policy_parts_require_owner: boolean;
 }
 
-/** The fields of a request by which fault rules select it. */
+/** The fields of a request that fault rules can select by. */
 export interface SelectableRequest {
   /** The `operationId`. */
   readonly operation: string;
@@ -227,14 +230,16 @@ export interface SelectableRequest {
   readonly rawBody: Uint8Array;
 }
 
-/** The fault of one request. Delays are in real time, like the timeouts of clients. */
+/** A fault to inject into one request. Delays are in real time, like the timeouts of clients. */
 export type RequestFault = { readonly ruleId: string } & (
   | { readonly effect: 'latency' | 'slow_body'; readonly delayMs: number }
   | { readonly effect: 'cut_before_commit' | 'cut_after_commit' | 'truncated_body' }
   | {
       readonly effect: 'error';
       readonly code: ErrorCode;
-      /** The message in the example of the document. Undefined for an error that the document does not contain. */
+      /**
+       * The message from the example in the API document; undefined for an error that the document does not contain.
+       */
       readonly message: string | undefined;
       readonly data: Readonly<Record<string, unknown>> | undefined;
     }
@@ -254,11 +259,11 @@ export type FindRequestFault = (request: SelectableRequest) => RequestFault | un
 /** A transaction that enters the pool of a simulated chain. */
 interface SelectableTransaction {
   readonly caip2: string;
-  /** The addresses in the notation of the chain type. Those of EVM chains are in lower case. */
+  /** Addresses in the notation of the chain type; on EVM chains in lower case. */
   readonly signers: readonly string[];
 }
 
-/** The fault of one transaction. Delays follow the clock of the chain. */
+/** A fault to inject into one transaction. Delays follow the clock of the chain. */
 export type TransactionFault =
   | { readonly effect: 'revert' | 'drop' }
   | { readonly effect: 'delay'; readonly delayMs: number }
@@ -288,12 +293,12 @@ export type DelayDelivery = (event: SelectableEvent) => DeliveryDelay | undefine
 export interface UseRecord {
   readonly appId: string;
   readonly walletId: string;
-  /** operationId. */
+  /** The operationId of the request. */
   readonly operation: string;
   /** The method in the spelling of policies. */
   readonly method: string;
   readonly requestId: string;
-  /** Unix ms. */
+  /** When the policies were evaluated, Unix ms. */
   readonly judgedAtMs: number;
   /** The ids of the evaluated policies, as a JSON array. */
   readonly policyIds: string;
@@ -303,9 +308,7 @@ export interface UseRecord {
 
 /** Buffers records of allowed wallet uses and stores them in batches. */
 export interface UseLog {
-  /**
-   * Adds the record of a use after its transaction has committed. Waits, and may reject, only while the buffer is full.
-   */
+  /** Adds the record of a use whose transaction has committed. Waits, and may reject, only while the buffer is full. */
   add(record: UseRecord): Promise<void>;
   /** Resolves once all records added so far are stored. */
   flush(): Promise<void>;

@@ -1,18 +1,18 @@
-/** Queries to the operators of a Spark network. Signed operations (`signSparkOperation`) go through `broadcast`. */
+/** Answers queries about a Spark network. Signed operations (`signSparkOperation`) go through `broadcast`. */
 export interface SparkOperators {
   holdings(address: string): Promise<SparkHoldings>;
   /** Returns the value of a layer 1 deposit. Undefined when the transaction has no output to the address. */
   quoteDeposit(deposit: SparkDeposit): Promise<SparkDepositQuote | undefined>;
   /**
-   * Returns the fees of a withdrawal. With `quoteId`, returns an earlier quote; undefined when it differs or has
-   * expired.
+   * Returns the fees of a withdrawal. With `quoteId`, returns that earlier quote; undefined if it is for another
+   * withdrawal or has expired.
    */
   quoteWithdrawal(withdrawal: SparkWithdrawal): Promise<SparkWithdrawalQuote | undefined>;
-  /** Creates a BOLT 11 invoice of the operators' node that pays to an identity key. The payment hash is in hex. */
+  /** Creates a BOLT 11 invoice that the operators' node receives for an identity key. The payment hash is in hex. */
   makeInvoice(request: SparkInvoiceRequest): Promise<{ readonly text: string; readonly paymentHash: string }>;
-  /** Returns the current state of an invoice of the operators' node. Undefined for any other text. */
+  /** Returns the current state of an invoice of the operators' node. Undefined for any other string. */
   readInvoice(text: string): Promise<SparkInvoice | undefined>;
-  /** The fee of a Lightning payment in sats. */
+  /** Returns the fee of a Lightning payment in sats. */
   quotePayment(sats: bigint): Promise<bigint>;
 }
 
@@ -21,13 +21,13 @@ export interface SparkInvoiceRequest {
   readonly id: string;
   /** The compressed key in hex. */
   readonly receiverKey: string;
-  /** Undefined lets the payer choose the amount. */
+  /** Undefined if the payer chooses the amount. */
   readonly sats: bigint | undefined;
-  /** `hash` is the SHA-256 of a longer text, in hex. */
+  /** Either the text, or the SHA-256 of a longer text, in hex. */
   readonly description: { readonly text: string } | { readonly hash: string };
   readonly createdAtSeconds: number;
   readonly expirySeconds: number;
-  /** Whether it can also be paid over Spark. */
+  /** Whether the invoice can also be paid over Spark. */
   readonly hasSparkAddress: boolean;
 }
 

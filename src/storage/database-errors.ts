@@ -5,7 +5,10 @@ const uniqueViolations: readonly string[] = [
   'SQLITE_CONSTRAINT_PRIMARYKEY',
 ];
 
-/** Serialization failures and deadlocks (PostgreSQL, Appendix A), and SQLite's busy errors. */
+/**
+ * Codes of collisions with other transactions: violations of a unique index, serialization failures and deadlocks
+ * (PostgreSQL, Appendix A), and SQLite's busy errors.
+ */
 const collisions: readonly string[] = [
   ...uniqueViolations,
   '40001',
@@ -14,23 +17,23 @@ const collisions: readonly string[] = [
   'SQLITE_BUSY_SNAPSHOT',
 ];
 
-/** Whether a statement failed because the value already exists in a unique index. */
+/** Returns whether a statement failed because the value already exists in a unique index. */
 export function isUniqueViolation(error: unknown): boolean {
   return hasCode(error, uniqueViolations);
 }
 
-/** Whether a statement failed because of a concurrent transaction. Its whole transaction can then run again. */
+/** Returns whether a statement failed because of a concurrent transaction. The whole transaction can then run again. */
 export function isDatabaseCollision(error: unknown): boolean {
   return hasCode(error, collisions);
 }
 
 type FailureKind = 'unavailable' | 'timeout' | 'conflict' | 'constraint' | 'other';
 
-/** The kind of a failed statement, by PostgreSQL's SQLSTATE (Appendix A) or SQLite's result code. */
+/** Returns the kind of a failed statement, by PostgreSQL's SQLSTATE (Appendix A) or SQLite's result code. */
 export function kindOfFailure(error: unknown): FailureKind {
   const { code = '', isUnavailable } = error as { code?: unknown; isUnavailable?: boolean };
   const name = String(code);
-  // Statement timeout, lock timeout, and a transaction that was idle for too long.
+  // A statement timeout, a lock timeout, and a transaction that was idle for too long.
   if (/^(57014|55P03|25P03)$/.test(name)) return 'timeout';
   if (/^(40001|40P01|SQLITE_BUSY\w*)$/.test(name)) return 'conflict';
   if (/^(23\w{3}|SQLITE_CONSTRAINT\w*)$/.test(name)) return 'constraint';
@@ -41,22 +44,24 @@ function hasCode(error: unknown, codes: readonly string[]): boolean {
   return error instanceof Error && 'code' in error && codes.includes(String(error.code));
 }
 
-/** Whether a statement waited too long for a lock. */
+/** Returns whether a statement waited too long for a lock. */
 export function isLockTimeout(error: unknown): boolean {
   return hasCode(error, ['55P03']);
 }
 
 /**
- * Errors of a database that is temporarily unavailable: unreachable, full, read-only, or with the needed rows locked.
+ * The error codes of a database that is temporarily unavailable: unreachable, full, read-only, or with the needed rows
+ * locked.
  *
- * PostgreSQL (Appendix A): classes 08 (connection), 53 (resources) and 57P (shutdown), and 25006 (read-only), 55P03
- * (lock) and 57014 (statement timeout). SQLite: result codes. Sockets and files: system error codes.
+ * PostgreSQL (Appendix A): classes 08 (connection), 53 (resources) and 57P (shutdown), and 25006 (read-only), 25P03
+ * (idle in transaction), 55P03 (lock) and 57014 (statement timeout). SQLite: result codes. Sockets and files: system
+ * error codes.
  */
 const unavailableCodes =
   /^(08\w{3}|53\w{3}|57P\d\d|25006|25P03|55P03|57014|E(CONNREFUSED|CONNRESET|PIPE|TIMEDOUT|NOTFOUND|AI_AGAIN|HOSTUNREACH|NETUNREACH|NOSPC|DQUOT|ROFS|IO|MFILE)|SQLITE_(FULL|IOERR\w*|READONLY\w*|CANTOPEN\w*|BUSY\w*|CORRUPT|NOTADB))$/;
 
-// Errors without a code. `pg` throws all but the last. The last is ours, for a statement after the connection of its
-// transaction broke.
+// The messages of errors without a code. `pg` throws all but the last, which our driver throws for a statement after
+// the connection of its transaction broke.
 const unavailableMessages =
   /^(timeout exceeded when trying to connect|Query read timeout|Connection terminated|Client has encountered a connection error|Client was closed|Cannot use a pool after calling end|the connection was lost)/;
 
@@ -65,8 +70,8 @@ interface MarkedError {
 }
 
 /**
- * Marks an error as unavailability of the database, so that `isUnavailable` of `errors.ts` recognizes it, also when
- * wrapped.
+ * Marks an error as unavailability of the database, if it is one. `isUnavailable` of `errors.ts` recognizes the mark,
+ * even when another error wraps it.
  */
 export function markUnavailable(error: unknown): unknown {
   if (!(error instanceof Error)) return error;
@@ -78,8 +83,8 @@ export function markUnavailable(error: unknown): unknown {
 }
 
 /**
- * Whether the connection is unusable after this error: the error is not the server's response to a statement, or the
- * server ended the session with it.
+ * Returns whether the connection is unusable after this error: the error is not the server's response to a statement,
+ * or the server ended the session with it.
  */
 export function isConnectionLost(error: unknown): boolean {
   const { severity, code } = error as { severity?: string; code?: string };
@@ -88,18 +93,22 @@ export function isConnectionLost(error: unknown): boolean {
   );
 }
 
-/** Whether the server did not respond in time. It may still be running the statement. */
+/** Returns whether the server did not respond in time. It may still be running the statement. */
 export function isSilence(error: Error): boolean {
   return error.message === 'Query read timeout';
 }
 
-/** Whether the connection broke before its statement could run, like idle connections after a restart of the server. */
+/**
+ * Returns whether the connection broke before its statement could run, like idle connections after a restart of the
+ * server.
+ */
 export function isBrokenAtOnce(error: unknown): boolean {
   return isConnectionLost(error) && !/timeout/.test((error as Error).message);
 }
 
 /**
- * Whether the session has ended with this error, for a reason other than a time limit. Another server may respond next.
+ * Returns whether the session has ended with this error, for a reason other than a time limit. Another server may
+ * respond to the next attempt.
  */
 export function isSessionLost(error: unknown): boolean {
   return isUnavailableError(error) && isBrokenAtOnce(error);

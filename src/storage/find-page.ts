@@ -9,7 +9,7 @@ import {
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { sql } from 'kysely';
 
-/** The properties that order a list. */
+/** The properties by which a list is ordered. */
 interface Dated {
   id: string;
   createdAtMs: number;
@@ -24,11 +24,11 @@ interface PageRequest<Entity, Excluded extends string> {
 }
 
 /**
- * One page of the rows that match `where`, newest first, and the cursor of the next page: the id of the last row,
- * null on the last page.
+ * Returns one page of the rows that match `where`, newest first, and the cursor of the next page: the id of the last
+ * row, or null on the last page.
  *
- * NOTE: the condition is a row value, which uses an index on `(…, created_at_ms, id)`; MikroORM's own cursors compare
- * the columns one by one.
+ * NOTE: the condition compares row values, for which the database uses an index on `(…, created_at_ms, id)`. MikroORM's
+ * own cursors compare the columns one by one.
  */
 export async function findPage<Entity extends Dated, Excluded extends string = never>(
   em: SqlEntityManager,
@@ -48,10 +48,13 @@ export async function findPage<Entity extends Dated, Excluded extends string = n
 // These lists read rows with Kysely and use the two functions below:
 // - wallets and users, because a bench case shows the cost of entities;
 // - transactions and wallet actions, because their views take rows;
-// - webhook deliveries, because they have another order.
-// Intents have three orders and their own cursor.
+// - webhook deliveries, because they are ordered differently.
+//
+// Intents can be ordered in three ways and have their own cursor.
 
-/** Cuts off the extra row. `rows` has up to one row more than `limit`; an extra row shows that another page follows. */
+/**
+ * Returns the page without the extra row. Callers read one row more than `limit`: if it exists, another page follows.
+ */
 export function pageOf<Row extends object>(
   rows: readonly Row[],
   limit: number,
@@ -62,8 +65,8 @@ export function pageOf<Row extends object>(
 }
 
 /**
- * The SQL condition for the rows after a cursor in a list ordered by newest first. It compares the row value
- * `(created_at_ms, id)`, so an index on both columns is used.
+ * Returns the SQL condition for the rows after a cursor, newest first. It compares the row value `(created_at_ms, id)`,
+ * so the database uses an index on both columns.
  */
 export function olderThan(createdAtMs: number, id: string) {
   return sql<boolean>`(created_at_ms, id) < (${createdAtMs}, ${id})`;

@@ -8,10 +8,10 @@ export interface FileLock {
 /**
  * Locks a file for this process, and writes the id of the process into it.
  *
- * NOTE: SQLite takes a lock of the operating system. The lock ends with the process, however it ends, so no stale lock
- * remains. Other processes can still read the id.
+ * NOTE: SQLite takes a lock of the operating system, which ends with the process, however the process ends. So no stale
+ * lock remains. Other processes can still read the id.
  *
- * @returns the id of another process that holds the lock.
+ * @returns the lock, or the id of another process that holds it.
  */
 export function lockFile(file: string): FileLock | { readonly heldBy: number } {
   const handle = new Sqlite(file, { timeout: 0 });

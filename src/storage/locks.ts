@@ -5,9 +5,9 @@ import { prepareQuery } from './prepared-statements.ts';
 import { isPostgres } from './sql-functions.ts';
 
 // Only PostgreSQL needs locks, because its transactions are concurrent. SQLite has one writer: from its first statement
-// to its end, a transaction has the database to itself. There, locking a name does nothing, and the query compiler
-// leaves out row locks (`forUpdate`, `forKeyShare`, `skipLocked`). Code that locks therefore does not depend on the
-// database.
+// to its end, a transaction has the database to itself. On SQLite, locking a name therefore does nothing, and the query
+// compiler leaves out row locks (`forUpdate`, `forKeyShare`, `skipLocked`). Code that locks need not know which
+// database it uses.
 
 /** The kind of a lock. Names of different kinds never collide. */
 type LockKind =
@@ -30,17 +30,17 @@ type LockKind =
   | 'webhook fan-out';
 
 interface Name {
-  /** The kind and the name. */
+  /** The kind, a line feed, and the name. */
   readonly name: string;
-  /** The name that servers older than migration 30 lock. */
+  /** The name alone, which servers older than migration 30 lock. */
   readonly earlier: string;
 }
 
 const nameOf = (kind: LockKind, name: string): Name => ({ name: `${kind}\n${name}`, earlier: name });
 
-// Clients choose parts of names, such as idempotency keys. A lock is therefore a 64-bit hash with a secret of the
-// database, so that no client can find names that share a lock. The database computes the hash, so all servers agree.
-// If the secret is missing, they still compute the same hash.
+// Clients choose parts of names, such as idempotency keys. A lock is therefore a 64-bit hash that depends on a secret
+// in the database, so that no client can find names that share a lock. The database computes the hash, so all servers
+// agree. If the secret is missing, all servers compute the hash without it.
 //
 // Servers older than migration 30 lock a hash that anyone can compute. While such a server is registered, each lock is
 // taken in both ways, so that both versions exclude each other.
@@ -68,7 +68,7 @@ const tryLock = prepareQuery<unknown, Name, { locked: boolean }>((database, name
 /**
  * Locks a name until the transaction ends. Other transactions that lock the name wait.
  *
- * @param options `isDeferred`: the next statement waits for the lock instead; see `StatementOptions`.
+ * @param options `isDeferred`: the next statement, not this one, waits for the lock; see `StatementOptions`.
  */
 export async function lockName(
   em: SqlEntityManager,
@@ -98,7 +98,7 @@ export async function lockNames(
 
 /**
  * Locks a name until the transaction ends, unless another transaction holds the lock.
- * @returns whether this transaction now holds the lock. Always true on SQLite, which has no other open transaction.
+ * @returns whether this transaction now holds the lock. On SQLite always true, because no other transaction is open.
  */
 export async function tryLockName(em: SqlEntityManager, kind: LockKind, name: string): Promise<boolean> {
   if (!isPostgres(em.getKysely())) return true;

@@ -2,7 +2,7 @@ import { migrations as released } from './migrations/migrations.ts';
 import { MIGRATIONS_TABLE, type SchemaMigration } from './migrations/schema-migration.ts';
 import type { Orm } from './open-database.ts';
 
-/** An arbitrary number, the same in all versions of this program. */
+/** An arbitrary number. It is the same in all versions of this program. */
 const MIGRATION_LOCK = 4_010_158;
 
 const CREATE_TABLE = `create table if not exists ${MIGRATIONS_TABLE} (
@@ -13,7 +13,7 @@ const CREATE_TABLE = `create table if not exists ${MIGRATIONS_TABLE} (
 
 /**
  * Migrates a PostgreSQL database to the schema of this version, over one connection. If several processes migrate at
- * once, one does and the others wait. If a migration fails, the schema stays unchanged.
+ * once, one runs the migrations and the others wait. If a migration fails, the schema stays unchanged.
  *
  * @param migrations default: the migrations of this version.
  * @returns the names of the migrations that ran, in order.
@@ -27,14 +27,14 @@ export async function migrate(orm: Orm, migrations = released): Promise<string[]
   });
 }
 
-/** The names of the migrations that have not run on this database. */
+/** Returns the names of the migrations that have not run on this database. */
 export async function pendingMigrations(orm: Orm): Promise<string[]> {
   const migrator = await prepareMigrator(orm, released);
   const pending = await migrator.getPending();
   return pending.map((migration) => migration.name);
 }
 
-/** Loads the migration library on demand. */
+/** Creates a migrator for these migrations. Loads the migration library on demand. */
 async function prepareMigrator(orm: Orm, migrations: readonly SchemaMigration[]): Promise<Orm['migrator']> {
   const { Migration, Migrator } = await import('@mikro-orm/migrations');
   const migrationsList = migrations.map(({ name, postgres }) => ({
@@ -45,7 +45,7 @@ async function prepareMigrator(orm: Orm, migrations: readonly SchemaMigration[])
       }
     },
   }));
-  // NOTE: these options replace the ORM's defaults; they are not merged.
+  // NOTE: these options replace the ORM's defaults instead of extending them.
   orm.config.set('migrations', {
     migrationsList,
     tableName: MIGRATIONS_TABLE,
@@ -59,16 +59,16 @@ async function prepareMigrator(orm: Orm, migrations: readonly SchemaMigration[])
   const migrator = new Migrator(orm.em);
   await makeMigrationsTable(orm);
   Object.assign(migrator.getStorage(), { ensureTable: () => Promise.resolve() });
-  // The first call needs its own connection, which is not available inside the transaction of the migrations.
+  // Read the list before the transaction of the migrations begins: the first read needs a connection of its own.
   await migrator.getExecuted();
   return migrator;
 }
 
 /**
- * Creates the table of applied migrations in the first schema of the `search_path`, like all other tables.
+ * Creates the table of applied migrations in the first schema of the `search_path`, where all other tables are.
  *
- * NOTE: the library would look for it only in `public`. Another process may create it at the same time, which `if not
- * exists` does not prevent.
+ * NOTE: the library would look for it only in `public`. Another process may create the table at the same time, which
+ * `if not exists` does not prevent.
  */
 async function makeMigrationsTable(orm: Orm): Promise<void> {
   const [found] = await orm.em

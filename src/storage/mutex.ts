@@ -1,12 +1,11 @@
-/** Admits callers one at a time, in the order of arrival. */
+/** Lets callers proceed one at a time, in the order of arrival. */
 export interface Mutex {
-  /** Undefined if the caller may proceed; otherwise a promise that resolves when the caller may. */
+  /** Acquires the mutex. Returns undefined if the caller may proceed now, or a promise that resolves when it may. */
   acquire(): Promise<void> | undefined;
-  /** Must be called once by each caller that has acquired the mutex. */
+  /** Each caller that has acquired the mutex must call this once. */
   release(): void;
 }
 
-/** Creates a free mutex. */
 export function createMutex(): Mutex {
   const waiting: (() => void)[] = [];
   let occupied = false;

@@ -10,17 +10,20 @@ import type { Readiness } from './readiness.ts';
 /** Creates the ORM for one kind of database. */
 type CreateOrm = (options: Partial<Pick<Options, 'entities' | 'discovery'>>) => Orm;
 
-/** The discovered metadata of the entities and the functions generated for them, by kind of database. */
+/**
+ * By the list of entities and the kind of database: the ORM that has discovered the entities, and the functions that it
+ * generated for them.
+ */
 const discovered = new WeakMap<Entities, Map<Database['kind'], Orm>>();
 
-/** The metadata to which the prototypes of entities refer. */
+/** The metadata that the prototypes of entities refer to at the moment. */
 let decoratedWith: MetadataStorage | undefined;
 
 /**
  * Creates the ORM of a database. The first ORM of a kind in this process discovers the entities. Later ones share the
- * result, because discovery takes most of the time of opening an empty database and does not depend on it.
+ * result, because discovery does not depend on the database, and takes most of the time of opening an empty one.
  *
- * NOTE: sets up the driver like the constructor of MikroORM does after its discovery.
+ * NOTE: sets up the driver as the constructor of MikroORM does after its discovery.
  */
 function openOrm(kind: Database['kind'], entities: Entities, create: CreateOrm): Orm {
   const known = discovered.get(entities) ?? new Map<Database['kind'], Orm>();
@@ -41,13 +44,15 @@ function openOrm(kind: Database['kind'], entities: Entities, create: CreateOrm):
   orm.driver.setMetadata(metadata);
   const em = orm.driver.createEntityManager();
   Object.assign(em, { global: true });
-  // Prototypes refer to one kind of database at a time: the kind that was opened last.
+  // Prototypes can refer to the metadata of one kind of database only: of the one that was opened last.
   if (decoratedWith !== metadata) metadata.decorate(em);
   decoratedWith = metadata;
   return quickToFork(Object.assign(orm, { em, getMetadata: () => metadata }));
 }
 
 /**
+ * Makes forks of the entity manager cheaper.
+ *
  * HOT: each request forks the entity manager, which sets and resets an option of the configuration. Each time, MikroORM
  * copies settings into the environment and the logger, which takes a tenth of the CPU of reading a wallet. The settings
  * do not change after the ORM is open.
@@ -62,11 +67,11 @@ export type DatabaseOptions = {
 } & (
   | {
       kind: 'sqlite';
-      /** Path of the file, or `:memory:`. */
+      /** The path of the file, or `:memory:`. */
       file: string;
       /** The initial content of a database in memory. */
       image?: Buffer | undefined;
-      /** Default: those of this version. */
+      /** The migrations that the file gets. Default: the migrations of this version. */
       migrations?: readonly SchemaMigration[];
       /** Opens the handle. Simulations pass a function whose handles fail on purpose. */
       openHandle?: ((content: Buffer | string) => SqliteHandle) | undefined;
@@ -76,7 +81,7 @@ export type DatabaseOptions = {
       url: string;
       /** The maximum number of connections. */
       poolSize: number;
-      /** `none` for migrations, whose statements may run for a long time. */
+      /** `none` for migrations, whose statements may run for a long time. Default: `defaultTimeouts`. */
       timeouts?: PostgresTimeouts | 'none';
       /** Called when an idle connection breaks. When a connection breaks during a query, the query rejects instead. */
       onConnectionError?: (error: Error) => void;
@@ -89,11 +94,11 @@ export type Orm = MikroORM<AbstractSqlDriver, SqlEntityManager>;
 export interface Database {
   readonly kind: DatabaseOptions['kind'];
   readonly orm: Orm;
-  /** Undefined for SQLite, which is a local file. */
+  /** Checks whether PostgreSQL is ready. Undefined for SQLite, which is a local file. */
   readonly readiness?: Readiness;
-  /** The state of the pool; undefined for SQLite, which has one connection. */
+  /** Returns the state of the pool. Undefined for SQLite, which has one connection. */
   readonly connections?: () => ConnectionCounts;
-  /** Undefined for PostgreSQL. */
+  /** Saves and loads the whole content. Undefined for PostgreSQL. */
   readonly images?: DatabaseImages;
   close(): Promise<void>;
 }
@@ -102,16 +107,19 @@ interface ConnectionCounts {
   readonly most: number;
   readonly busy: number;
   readonly idle: number;
-  /** Connections that were given up while PostgreSQL is still working for them. */
+  /**
+   * Connections that no request uses any more, because they were silent for too long, but that PostgreSQL is still
+   * working for.
+   */
   readonly hung: number;
   /** Callers that wait for a connection. */
   readonly waiting: number;
 }
 
-/** The content of a database, at a moment without an open transaction. */
+/** Saves and restores the whole content of a database. Waits until no transaction is open. */
 export interface DatabaseImages {
   save(): Promise<Buffer>;
-  /** Replaces the content. Existing forks of the entity manager must not be used any more. */
+  /** Replaces the content. Existing forks of the entity manager must not be used afterwards. */
   load(image: Buffer): Promise<void>;
 }
 
@@ -136,15 +144,15 @@ const settings = {
   debug: false,
 } satisfies Partial<Options>;
 
-/** The `user_version` of files with the first schema, from before migrations were counted. */
+/** The `user_version` of files with the first schema, written before migrations were counted. */
 const UNCOUNTED_VERSION = 583_281_383;
 
-/** Migrated databases without rows. Later databases in memory of this process start from them. */
+/** By list of migrations: a migrated database without rows. Later databases in memory of this process start from it. */
 const migratedImages = new WeakMap<readonly SchemaMigration[], Buffer>();
 
 /**
- * The migrated database without rows that the build ships next to the program. Reading it takes 2 ms; running all
- * migrations takes 40 ms. Undefined when running from sources, and for other migrations.
+ * Returns the migrated database without rows that the build ships next to the program. Reading it takes 2 ms; running
+ * all migrations takes 40 ms. Undefined when running from sources, and for a custom list of migrations.
  */
 function shippedImage(migrations: readonly SchemaMigration[] | undefined): Buffer | undefined {
   if (migrations !== undefined) return undefined;
@@ -189,8 +197,8 @@ async function openSqlite(
     opened.pragma('synchronous = NORMAL');
     opened.pragma('foreign_keys = ON');
     opened.pragma('busy_timeout = 5000');
-    // In KiB, outside the JavaScript heap. Pages beyond it are in the cache of the operating system, which makes a read
-    // 2 µs slower.
+    // The size of the page cache in KiB, outside the JavaScript heap. A page that is only in the cache of the operating
+    // system makes a read 2 µs slower.
     opened.pragma('cache_size = -4096');
     return opened;
   };
@@ -223,7 +231,10 @@ async function openSqlite(
   }
 }
 
-/** The number of migrations of a SQLite file, and of this program. Changes nothing. */
+/**
+ * Returns the number of applied migrations of a SQLite file, and of the newest one that this program has. Does not
+ * change the file.
+ */
 export async function readSchemaVersion(file: string): Promise<{ version: number; newest: number }> {
   const [{ default: Sqlite }, { migrations }] = await Promise.all([
     import('better-sqlite3'),
@@ -298,17 +309,20 @@ async function openPostgres(
   };
 }
 
-/** The entity manager closes its driver only if it was used, but the handle must always be closed. */
+/**
+ * Closes the ORM and the handle. The entity manager closes its driver only if it was used, but the handle must always
+ * be closed.
+ */
 async function closeAll(orm: { close(): Promise<void> }, closeHandle: () => unknown): Promise<void> {
   await orm.close();
   await closeHandle();
 }
 
-/** The master key outlives the data that it seals. */
+/** Kept, because the master key outlives the data that it seals. */
 const KEPT = new Set(['master_key_checks']);
 
 /**
- * Empties every table and restarts the sequences. Fast for small tables.
+ * Empties every table and restarts the sequences.
  *
  * NOTE: deletes the rows of each table, because truncating many small tables of PostgreSQL is slower.
  */

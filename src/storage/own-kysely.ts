@@ -27,9 +27,9 @@ import {
 } from 'kysely';
 import type { Orm } from './open-database.ts';
 
-/** Properties of a statement that our drivers use, besides its text. */
+/** What our drivers must know about a statement, besides its text and its parameters. */
 export interface StatementOptions extends AbortableQueryOptions {
-  /** The text is reused, so PostgreSQL prepares it once per connection. */
+  /** Marks a statement whose text is reused, so PostgreSQL prepares it once per connection. */
   readonly isPrepared?: boolean;
   /**
    * Marks the last statement of its unit of work. If no other statement has begun a transaction, our drivers run it
@@ -52,15 +52,18 @@ export interface StatementOptions extends AbortableQueryOptions {
   readonly isDeferred?: boolean;
 }
 
-/** A unit of work must commit right after its last statement. */
+/** Creates the error for a statement after the last statement of its unit of work. */
 export function statementAfterLast(): Error {
   return new Error('a statement follows the last statement of its unit of work');
 }
 
-// HOT: Kysely and MikroORM take three times as long to reach a connection and to run a transaction (bench `sqlite`).
-// They await eight promises and create five objects for each statement.
+// HOT: Kysely's and MikroORM's own code takes three times as long to acquire a connection and to run a transaction
+// (bench `sqlite`). It awaits eight promises and creates five objects for each statement.
 
-/** A connection for one unit of work, or for one statement. It acquires the database connection when it needs it. */
+/**
+ * A connection for one unit of work, or for one statement outside transactions. It acquires a database connection when
+ * it needs one.
+ */
 export interface UnitConnection extends DatabaseConnection {
   executeQuery<Row>(query: CompiledQuery, options?: StatementOptions): Promise<QueryResult<Row>>;
   /**
@@ -71,11 +74,11 @@ export interface UnitConnection extends DatabaseConnection {
    */
   begin(settings: TransactionSettings, isObserved?: boolean): void;
   /**
-   * Must be called before the first statement. Transactions that were committed before it then do not fail with it.
-   * Undefined on databases where they never would.
+   * Keeps this transaction out of a group commit, so that a failure of it cannot make transactions fail that were
+   * committed before. Call it before the first statement. Undefined on databases without group commit.
    */
   standApart?(): void;
-  /** Whether this connection blocks others, because a statement has begun its transaction. */
+  /** Returns whether this connection blocks other units of work, because a statement has begun its transaction. */
   isHeld(): boolean;
   /** Ends the transaction, if a statement has begun it. */
   end(command: 'commit' | 'rollback'): Promise<void>;
@@ -89,7 +92,7 @@ export interface OwnDialect extends Dialect {
   execute<Row>(query: CompiledQuery, options?: StatementOptions): Promise<QueryResult<Row>>;
 }
 
-/** A driver for Kysely over such connections. */
+/** Returns a driver for Kysely that uses these connections. */
 export function driverOf({ open }: Pick<OwnDialect, 'open'>, destroy: () => Promise<void>): Driver {
   const own = (connection: DatabaseConnection) => connection as UnitConnection;
   const savepoints = (sqlOf: (name: string) => string) => (connection: DatabaseConnection, name: string) =>
@@ -117,7 +120,7 @@ interface Parts extends Omit<KyselyProps, 'executor'> {
   readonly adapter: DialectAdapter;
 }
 
-/** Kysely's executor, which runs statements directly. */
+/** Returns Kysely's executor with a `run` that replaces its own way to a connection. */
 function executorOf({ compiler, adapter }: Parts, through: ConnectionProvider, run: Run): QueryExecutor {
   return Object.assign(new DefaultQueryExecutor(compiler, adapter, through), { executeQuery: run });
 }
@@ -132,14 +135,14 @@ export function partsOf(dialect: OwnDialect): Parts {
   };
 }
 
-/** Kysely over our connections. Each statement outside a transaction gets its own connection. */
+/** Returns Kysely on our connections. Each statement outside a transaction gets its own connection. */
 export function createKysely(parts: Parts): Kysely<unknown> {
   const { dialect } = parts;
   const through: ConnectionProvider = { provideConnection: (consumer) => consumer(dialect.open()) };
   return new Kysely<unknown>({ ...parts, executor: executorOf(parts, through, dialect.execute) });
 }
 
-/** An open transaction, as a property of Kysely's object for it. */
+/** Kysely's object for a transaction, which refers to the open transaction. */
 interface Entered {
   readonly opened?: OpenTransaction;
 }
@@ -151,13 +154,13 @@ interface OpenTransaction {
   readonly depth: number;
 }
 
-/** Transactions that bypass the entity manager. */
+/** Begins transactions without the entity manager. */
 interface Direct {
   begin(): Transaction<unknown>;
   isObserved(): boolean;
 }
 
-/** A connection of MikroORM with `ownTransactions`. */
+/** A connection of MikroORM after `ownTransactions`. */
 interface OwnConnection {
   readonly direct: Direct;
 }
@@ -175,12 +178,12 @@ function hasOwnTransactions<Connection extends object>(
   return 'direct' in connection;
 }
 
-/** Like `em.begin`, but synchronous: nothing is sent before the first statement. */
+/** Works like `em.begin`, but synchronously: nothing is sent before the first statement. */
 export function beginTransaction(em: SqlEntityManager): void {
   em.setTransactionContext(directOf(em).begin());
 }
 
-/** Like `em.commit`, but without a flush. */
+/** Works like `em.commit`, but without a flush. */
 export async function commitTransaction(em: SqlEntityManager): Promise<void> {
   const ctx = em.getTransactionContext<OrmTransaction & Entered>()!;
   const { connection, state, depth } = ctx.opened!;
@@ -194,8 +197,8 @@ export async function commitTransaction(em: SqlEntityManager): Promise<void> {
 }
 
 /**
- * Whether the unit of work of `em` blocks others: it has a PostgreSQL connection with an open transaction, or the only
- * connection of SQLite. On PostgreSQL, a unit of work that has only read does not.
+ * Returns whether the unit of work of `em` blocks others: it has a PostgreSQL connection with an open transaction, or
+ * the only connection of SQLite. On PostgreSQL, a unit of work that has only read does not.
  */
 export function holdsConnection(em: SqlEntityManager): boolean {
   return connectionOf(em)?.isHeld() ?? false;
@@ -208,7 +211,8 @@ export function connectionOf(em: SqlEntityManager): UnitConnection | undefined {
 /**
  * Makes the entity manager begin and end transactions on our connections.
  *
- * NOTE: only the MikroORM events before and after a commit are dispatched. Tests stop the server there.
+ * NOTE: of MikroORM's events, only the ones before and after a commit are dispatched. Tests use them to stop the server
+ * at this point.
  */
 export function ownTransactions(orm: Orm, parts: Parts): void {
   const connection = orm.em.getConnection();
@@ -289,13 +293,13 @@ const deferred: StatementOptions = { isPrepared: true, isDeferred: true };
 type Execute = AbstractSqlConnection['execute'];
 type Result = Awaited<ReturnType<Execute>>;
 
-/** The placeholder of the n-th parameter, counted from 1. */
+/** Returns the placeholder of the n-th parameter, counted from 1. */
 export type Placeholder = (number: number) => string;
 
 /**
  * Makes the entity manager send values as parameters. MikroORM 7 writes them into the SQL text
- * (mikro-orm/mikro-orm#8001). Such statements cannot be reused as prepared statements, and the database logs stored
- * values with every statement that fails.
+ * (mikro-orm/mikro-orm#8001). Such statements cannot be reused as prepared statements, and the database would log
+ * stored values with every failed statement.
  */
 export function bindValues(orm: Orm, placeholder: Placeholder): void {
   const connection = orm.em.getConnection();

@@ -7,29 +7,29 @@ import { type ConnectionTools, createUnitConnection, rememberNames } from './pos
 /** A PostgreSQL backend that is running a statement for this process. */
 interface ActiveBackend {
   readonly pid: number;
-  /** Whether its commit has waited for a synchronous standby for longer than a healthy standby takes. */
+  /** Whether the backend's commit has waited for a synchronous standby for longer than a healthy standby takes. */
   readonly waits: boolean;
 }
 
 interface HungOptions {
   readonly pool: Pool;
   /**
-   * Queries PostgreSQL over another connection, with its own time limit. Default: a silent connection is destroyed at
-   * once.
+   * Queries PostgreSQL over another connection, with its own time limit. Default: none, so that a silent connection is
+   * destroyed at once.
    */
   readonly ask: (<Row>(sql: string) => Promise<readonly Row[]>) | undefined;
-  /** Whether the ids of our connections differ from those of the backends, as behind PgBouncer. */
+  /** Whether the backend ids that our connections know are not those of their backends, as behind PgBouncer. */
   readonly isPooledByTransaction: boolean;
 }
 
-/** Connections of a pool that were given up because they were silent, while their backends still work. */
+/** The connections of a pool that were abandoned because they were silent, while their backends still work. */
 export interface HungConnections {
-  /** Gives up a connection that was silent for too long. It leaves the pool when its backend has finished. */
+  /** Abandons a connection that was silent for too long. It leaves the pool when its backend has finished. */
   giveUp(client: PoolClient, error: Error): void;
-  /** A connection for a change. Rejects if only the connections that are reserved for reads are left. */
+  /** Returns a connection for a change. Rejects if only the connections that are reserved for reads are left. */
   connect(): Promise<PoolClient>;
   count(): number;
-  /** Destroys all of them. */
+  /** Destroys all abandoned connections. */
   close(): void;
 }
 
@@ -47,8 +47,8 @@ where datname = current_database() and state = 'active' and pid <> pg_backend_pi
 
 /**
  * Keeps the place of a silent connection in the pool for as long as PostgreSQL works for it. A commit that waits for a
- * synchronous standby does not notice that its client is gone. If each retry opened another connection, retries would
- * use up `max_connections`, and nobody could connect any more.
+ * synchronous standby does not notice that its client has disconnected. If each retry opened another connection,
+ * retries would use up `max_connections`, and nobody could connect any more.
  *
  * INVARIANT: nothing here cancels a statement or ends a backend. Either would commit data that the standby has not
  * received.
@@ -94,12 +94,12 @@ function keepHung({ pool, ask, isPooledByTransaction }: HungOptions): HungConnec
         client.release(error);
       };
       kept.set(client, { isJudged: false, free });
-      // The response arrived late, or the connection has ended.
+      // The response has arrived late, or the connection has ended.
       client.once('drain', free).once('end', free);
       void lookOnce();
     },
     async connect() {
-      // A running query may have started before the last connection was given up.
+      // The running query may have started before the last connection was abandoned, so query once more.
       for (let round = 0; round < 2 && isShort() && hasUnjudged(); round += 1) await lookOnce();
       if (isShort()) throw noneForChanges(kept.size);
       return pool.connect();
@@ -113,22 +113,22 @@ function keepHung({ pool, ask, isPooledByTransaction }: HungOptions): HungConnec
   };
 }
 
-/** The error code of PostgreSQL when it has no connections left. */
+/** Creates the error for a change without a connection. Its code is PostgreSQL's for "too many connections". */
 function noneForChanges(hung: number): Error {
   const message = `no connection is left for changes: ${hung} wait for PostgreSQL, maybe for its synchronous standby`;
   return Object.assign(new Error(message), { code: '53300', severity: 'ERROR' });
 }
 
-/** Limits of each step of a database access, ms. */
+/** The time limits of each step of a database access, ms. */
 export interface PostgresTimeouts {
-  /** For acquiring a connection of the pool, existing or new. */
+  /** For acquiring a connection from the pool. It may have to be opened. */
   readonly connectMs: number;
   /** For one statement, measured by the server. */
   readonly statementMs: number;
   readonly lockMs: number;
   /** For the pause between two statements of a transaction. */
   readonly idleInTransactionMs: number;
-  /** For one response, measured by the client. A connection that is silent for longer is given up. */
+  /** For the complete response to one message, measured by the client. After it, the connection is abandoned. */
   readonly silenceMs: number;
 }
 
@@ -142,14 +142,14 @@ export const defaultTimeouts: PostgresTimeouts = {
 };
 
 /**
- * Whether the URL leads to PgBouncer in transaction mode: `?pgbouncer=true`. A session then lasts for one transaction,
- * so statements must not be named, and each transaction must repeat its settings.
+ * Returns whether the URL leads to PgBouncer in transaction mode: `?pgbouncer=true`. Such a session lasts for one
+ * transaction, so statements must not be named, and each transaction must repeat its settings.
  */
 export function isPooledByTransaction(url: string | undefined): boolean {
   return url !== undefined && URL.canParse(url) && new URL(url).searchParams.get('pgbouncer') === 'true';
 }
 
-/** The state of a session that outlasts a transaction. */
+/** What PostgreSQL keeps for a session beyond a transaction. */
 export interface Session {
   readonly areStatementsNamed: boolean;
   /** SQL for the settings of each transaction, starting with `;`, or empty. */
@@ -171,7 +171,10 @@ export function sessionOf(url: string, timeouts: PostgresTimeouts | undefined): 
 }
 
 /**
- * Creates a pool. Without `timeouts`, statements have no time limit. Without `silenceMs`, a client waits indefinitely.
+ * Creates a pool.
+ *
+ * @param timeouts undefined: statements have no time limit. Without `silenceMs`, a client waits indefinitely for a
+ * response.
  */
 export function postgresPool(
   config: PoolConfig,
@@ -187,7 +190,7 @@ export function postgresPool(
       : {
           connectionTimeoutMillis: timeouts.connectMs,
           ...(timeouts.silenceMs !== undefined && { query_timeout: timeouts.silenceMs }),
-          // Parameters of the connection, which PgBouncer refuses.
+          // Sent as parameters of the connection, which PgBouncer refuses.
           ...(isPooledByTransaction(config.connectionString)
             ? {}
             : {
@@ -199,7 +202,7 @@ export function postgresPool(
     types: { getTypeParser },
   });
   pool.on('error', onError);
-  // Errors of clients in use. Without a listener, they would end the process.
+  // Receives errors of clients in use. Without a listener, they would end the process.
   pool.on('connect', (client) => client.on('error', onError));
   return pool;
 }
@@ -207,17 +210,18 @@ export function postgresPool(
 type DialectOptions = Partial<Pick<ConnectionTools, 'onFailure' | 'silenceMs'> & Pick<HungOptions, 'ask'>>;
 
 /**
- * Kysely over `pg`. It differs from Kysely's own PostgreSQL dialect in four ways:
+ * Returns the Kysely dialect for `pg`. It differs from Kysely's own PostgreSQL dialect in four ways:
  *
  * - Statements are named, so PostgreSQL parses and plans each SQL text once per connection. Statements of the entity
- *    manager are not named: their texts vary with the length of lists, and a named `select *` fails after a column was
- *    added.
- * - A transaction begins, and takes its connection, with its first statement that is more than a plain read. Under READ
- *    COMMITTED, every statement sees the latest commits anyway. An operation that has only read therefore holds nothing
- *    while it waits for something else.
- * - `begin`, `commit` and statements whose results are not needed are sent together with others, in one round trip.
+ *   manager are not named: their texts vary with the length of lists, and a named `select *` fails after a column was
+ *   added.
+ * - A transaction begins, and acquires its connection, with its first statement that is more than a plain read. Under
+ *   READ COMMITTED, every statement sees the latest commits anyway. So a unit of work that has only read holds no
+ *   connection while it waits for something else.
+ * - `begin`, `commit` and statements whose results are not needed are sent together with other statements, in one round
+ *   trip.
  * - A lost connection is destroyed and never returns to the pool. A silent connection keeps its place in the pool until
- *    PostgreSQL has finished its work.
+ *   PostgreSQL has finished its work.
  */
 export function postgresDialect(
   pool: Pool,

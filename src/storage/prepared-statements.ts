@@ -19,21 +19,21 @@ export type PreparedQuery<Input, Row> = (
   options?: Omit<StatementOptions, 'isPrepared'>,
 ) => Promise<{ readonly rows: Row[]; readonly numAffectedRows?: bigint; readonly insertId?: bigint }>;
 
-/** The placeholder of a value that is passed with each run. */
+/** Stands for a value that is passed with each run of a prepared query. */
 interface Slot {
   readonly slot: PropertyKey;
 }
 
 /**
- * A query that Kysely builds and compiles once per kind of database instead of once per request. Compiling is most of
- * the cost of a short query. For hot statements of a fixed shape.
+ * Prepares a query that Kysely builds and compiles once per kind of database instead of once per request. Compiling is
+ * most of the cost of a short query. For frequent statements of a fixed shape.
  *
  * @param build must pass the members of `input` on unchanged, because it runs only once.
  */
 export function prepareQuery<Tables, Input extends object, Row = never>(
   build: (database: Kysely<Tables>, input: Input) => Compilable<Row>,
 ): PreparedQuery<Input, Row> {
-  // By the class of the platform, because all SQLite databases have the same SQL.
+  // By the class of the platform, because all databases of a kind use the same SQL.
   const compiled = new WeakMap<Platform['constructor'], CompiledQuery<Row>>();
   return (em, input, options) => {
     const database = kyselyOf<Tables>(em);
@@ -44,14 +44,14 @@ export function prepareQuery<Tables, Input extends object, Row = never>(
       compiled.set(platform, query);
     }
     const prepared: StatementOptions = { ...options, isPrepared: true };
-    // Kysely's own method adds two promises.
+    // Kysely's own method would add two promises.
     return database
       .getExecutor()
       .executeQuery({ ...query, parameters: fill(query.parameters, input) }, prepared);
   };
 }
 
-/** Like `em.getKysely`, whose type cannot be stated for unknown tables. */
+/** Works like `em.getKysely`, whose type cannot be stated for unknown tables. */
 function kyselyOf<Tables>(em: SqlEntityManager): Kysely<Tables> {
   return em.getTransactionContext<Kysely<Tables>>() ?? em.getConnection('write').getClient<Tables>();
 }
@@ -69,7 +69,7 @@ function isSlot(value: unknown): value is Slot {
 }
 
 // On SQLite, two side effects of an insertion cost more than the insertion itself. `returning` creates a temporary
-// table. A statement of many rows copies the pages that it changes, so that it can undo all rows if one is refused.
+// table. A statement with many rows copies the pages that it changes, so that it can undo all rows if one is refused.
 
 type Insertion<Tables, Table extends keyof Tables> = InsertQueryBuilder<Tables, Table, InsertResult>;
 
@@ -77,7 +77,9 @@ interface WithId {
   readonly id: number;
 }
 
-/** Inserts one row into a table that numbers its rows. `insertedId` reads the number. */
+/**
+ * Returns the insertion of one row into a table that numbers its rows. `insertedId` reads the number from the result.
+ */
 export function insertionWithId<Tables, Table extends keyof Tables>(
   database: Kysely<Tables>,
   insertion: Insertion<Tables, Table>,
@@ -87,8 +89,9 @@ export function insertionWithId<Tables, Table extends keyof Tables>(
 }
 
 /**
- * Like `insertionWithId`. On PostgreSQL, the statement fails if no row was inserted, for example because a trigger
- * returned null. A check afterwards would come too late, because the commit may be sent together with the statement.
+ * Works like `insertionWithId`. On PostgreSQL, the statement also fails if no row was inserted, for example because a
+ * trigger returned null. A check afterwards would come too late, because the commit may be sent together with the
+ * statement.
  */
 export function certainInsertionWithId<Tables, Table extends keyof Tables>(
   database: Kysely<Tables>,
@@ -100,7 +103,7 @@ export function certainInsertionWithId<Tables, Table extends keyof Tables>(
   return { compile: () => counted.compile(database) };
 }
 
-/** The number of the row inserted by `insertionWithId`. */
+/** Returns the number of the row that `insertionWithId` has inserted. */
 export function insertedId({
   rows: [row],
   insertId,
@@ -112,8 +115,8 @@ export function insertedId({
 }
 
 /**
- * Inserts many rows. If one row is refused, the statement fails, but the rows before it stay. If the disk is full,
- * SQLite ends the whole transaction, and with it all transactions of the same group commit.
+ * Returns the insertion of many rows. If one row is refused on SQLite, the statement fails, but the rows before it
+ * stay. If the disk is full, SQLite ends the whole transaction, and with it all transactions of the same group commit.
  *
  * INVARIANT: use it only in a transaction that is rolled back when the statement fails, and after `standApart`.
  */
@@ -125,14 +128,14 @@ export function insertionOfMany<Tables, Table extends keyof Tables>(
 }
 
 /**
- * Must be called before the first statement of a transaction that may fill the disk. On SQLite, the other transactions
- * of the same group commit would fail with it.
+ * Keeps the transaction of `em` out of a group commit. Call it before the first statement of a transaction that may
+ * fill the disk: on SQLite, the other transactions of its group commit would fail as well.
  */
 export function standApart(em: SqlEntityManager): void {
   connectionOf(em)?.standApart?.();
 }
 
-/** Two tables; rows of the second belong to rows of the first. INVARIANT: they share no column names. */
+/** Two tables. Each row of the second belongs to a row of the first. INVARIANT: they share no column names. */
 interface PairOfTables<First, Second> {
   readonly first: { readonly table: string; readonly columns: readonly (keyof First & string)[] };
   readonly second: {
@@ -152,7 +155,7 @@ type InsertPair<First, Second> = (
 ) => Promise<boolean>;
 
 /**
- * Prepares the insertion of a row and of another row that belongs to it.
+ * Prepares the insertion of a row and of a second row that belongs to it.
  *
  * HOT: on PostgreSQL one statement inserts both, because the round trip takes most of the time. SQLite has no such
  * statement, and no round trips.
@@ -200,7 +203,7 @@ function insertBothOf<First, Second>(
   row: First & Second,
 ): Statement {
   const types = Object.entries(second.types) as [keyof Second & string, ColumnDataType][];
-  // Values in `select` are not typed by their column, unlike values in `values`.
+  // Unlike values in `values`, values in `select` do not get the types of their columns.
   const values = types.map(([column, type]) => sql`cast(${row[column]} as ${sql.raw(type)})`);
   return sql`
     with first as (${insertUnlessRefused<First>(first, row)} returning 1)

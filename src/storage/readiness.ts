@@ -14,8 +14,8 @@ const STEP_MS = 1_000;
 type Ask = <Row>(sql: string) => Promise<readonly Row[]>;
 
 /**
- * A connection outside the pool with its own time limits. It neither waits for requests nor takes a connection from
- * them.
+ * Opens a connection outside the pool, with its own time limits. It neither waits for requests nor takes a connection
+ * from them.
  */
 export function besideThePool(url: string): { ask: Ask; close(): Promise<void> } {
   const own = postgresPool({ connectionString: url, max: 1 }, () => undefined, {
@@ -28,7 +28,10 @@ export function besideThePool(url: string): { ask: Ask; close(): Promise<void> }
   return { ask: async (sql) => (await own.query(sql)).rows, close: () => own.end() };
 }
 
-/** @param pool the pool that serves requests. */
+/**
+ * Returns the readiness check of PostgreSQL.
+ * @param pool the pool that serves requests.
+ */
 export function watchReadiness(orm: Orm, { ask, pool }: { ask: Ask; pool: Pool }): Readiness {
   return {
     async check() {

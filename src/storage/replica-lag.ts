@@ -8,7 +8,8 @@ const REMEMBERED = 40;
 /** The lag of a streaming replica of PostgreSQL. */
 export interface ReplicaLag {
   /**
-   * The maximum age of its data, ms. Infinity when it is unknown, because the replica or the primary cannot be reached.
+   * Returns the maximum age of the replica's data, ms. Infinity while it is unknown, because the replica or the primary
+   * cannot be reached.
    */
   readonly lagMs: () => number;
   close(): Promise<void>;
@@ -22,15 +23,16 @@ interface Position {
 interface Watched {
   readonly primary: Pick<Database, 'orm'>;
   readonly replica: Pick<Database, 'orm'>;
-  /** Monotonic, ms. */
+  /** Returns the time of a monotonic clock, ms. */
   readonly now: () => number;
   /** Called when the replica becomes usable, and when it stops being usable. */
   readonly onChange: (isKnown: boolean) => void;
 }
 
 /**
- * Compares the positions of a replica and its primary. The times of transactions cannot measure the lag: while nothing
- * is written, the last replayed transaction grows old although the replica is up to date.
+ * Watches the lag of a replica by comparing the positions of primary and replica in the log. The times of transactions
+ * cannot measure the lag: while nothing is written, the last replayed transaction grows old although the replica is up
+ * to date.
  */
 export function watchReplica({ primary, replica, now, onChange }: Watched): ReplicaLag {
   const positions: Position[] = [];
@@ -41,7 +43,7 @@ export function watchReplica({ primary, replica, now, onChange }: Watched): Repl
     const atMs = now();
     const [written, replayed] = await Promise.all([
       positionOf(primary, 'case when pg_is_in_recovery() then null else pg_current_wal_lsn() end'),
-      // A promoted replica is another primary, whose data was never written here.
+      // A promoted replica is another primary. Its position says nothing about ours.
       positionOf(replica, 'case when pg_is_in_recovery() then pg_last_wal_replay_lsn() end'),
     ]);
     if (written === undefined || replayed === undefined || written.cluster !== replayed.cluster) {
@@ -90,6 +92,6 @@ async function positionOf(
     );
   if (row?.lsn == null) return undefined;
   const [high = '', low = ''] = row.lsn.split('/');
-  // Two hexadecimal numbers of 32 bits each.
+  // A position consists of two hexadecimal numbers of 32 bits.
   return { lsn: (BigInt(`0x${high}`) << 32n) + BigInt(`0x${low}`), cluster: row.cluster };
 }

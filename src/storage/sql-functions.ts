@@ -2,7 +2,7 @@ import { JsonType, p, raw, UnderscoreNamingStrategy } from '@mikro-orm/core';
 import type { Database as SqliteHandle } from 'better-sqlite3';
 import { type AliasableExpression, type Kysely, PostgresAdapter, sql } from 'kysely';
 
-/** A property stored as JSON in a text column. Kysely reads and writes it as text. */
+/** Defines a property that is stored as JSON in a text column. Kysely reads and writes it as a string. */
 export function jsonText<Value>() {
   return p.json<Value>().columnType('text').$type<Value, string>();
 }
@@ -14,7 +14,7 @@ interface Declared {
   };
 }
 
-/** The JSON columns of each table: those of entities, and a few more. */
+/** Returns the JSON columns of each table: the ones that entities declare, and `more`. */
 export function jsonColumnsOf(
   entities: readonly unknown[],
   more: readonly (readonly [table: string, column: string])[],
@@ -34,14 +34,14 @@ export function jsonColumnsOf(
   return columns;
 }
 
-/** Whether the database is PostgreSQL, not SQLite. Only for this folder. */
+/** Returns whether the database is PostgreSQL, not SQLite. Use it only in this folder. */
 export function isPostgres<Tables>(database: Kysely<Tables>): boolean {
   return database.getExecutor().adapter instanceof PostgresAdapter;
 }
 
 /**
- * The sum of a text column of decimal integers, as text; `0` for no rows. It is exact at any size, unlike SQL integers,
- * which overflow at 2^63. The database adds the rows, so they need not be fetched.
+ * Returns an SQL expression for the sum of a text column of decimal integers, as text; `0` without rows. The sum is
+ * exact at any size, unlike SQL integers, which overflow at 2^63.
  */
 export function exactSum<Tables>(database: Kysely<Tables>, column: string): AliasableExpression<string> {
   const amount = sql.ref(column);
@@ -50,7 +50,7 @@ export function exactSum<Tables>(database: Kysely<Tables>, column: string): Alia
     : sql<string>`exact_sum(${amount})`;
 }
 
-/** Defines the function `exact_sum` of `exactSum` on a SQLite connection. */
+/** Defines the SQL function that `exactSum` uses on a SQLite connection. */
 export function addExactSum(handle: SqliteHandle): void {
   handle.aggregate('exact_sum', {
     deterministic: true,
@@ -60,7 +60,7 @@ export function addExactSum(handle: SqliteHandle): void {
   });
 }
 
-/** A condition for `em.find`: a lower-case text column contains `text`, ignoring case. */
+/** Returns a condition for `em.find`: a lower-case text column contains `text`, ignoring case. */
 export function containsText(column: string, text: string) {
   const pattern = `%${text.toLowerCase().replaceAll(/[\\%_]/g, '\\$&')}%`;
   return { [raw(`${column} like ? escape '\\'`, [pattern])]: [] };

@@ -10,7 +10,7 @@ import {
   textOf,
 } from './client.ts';
 
-/** The bank accounts that receive payouts. */
+/** Returns the methods for the bank accounts that receive payouts. */
 export function bridgeBankAccounts(
   client: BridgeClient,
 ): Pick<FiatProvider, 'registerBankAccount' | 'removeBankAccount'> {
@@ -35,7 +35,7 @@ async function register(
   const answer = await client.post(path, bodyOf(order), order.key);
   if ('value' in answer) return readBankAccount(answer.value, customerId);
   const { code, existingId } = answer.refusal;
-  // For the same account numbers of a customer, the service has only one account, whatever the idempotency key is.
+  // The service has only one account for the same account numbers of a customer, whatever the idempotency key is.
   if (code === 'duplicate_external_account' && existingId !== undefined) {
     return readBankAccount(requireValue(await client.get([...path, existingId])), customerId);
   }

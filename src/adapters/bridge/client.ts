@@ -33,7 +33,7 @@ interface BridgeRequest {
 /** An object as the service returns it. */
 export type BridgeObject = Readonly<Record<string, unknown>>;
 
-/** A refusal. It does not contain the service's message, which may repeat submitted data. */
+/** A refusal of the service. It does not contain the service's message, which may repeat submitted data. */
 interface BridgeRefusal {
   readonly status: number;
   /** The service's error code, e.g. `invalid_parameters`. */
@@ -67,14 +67,17 @@ export interface BridgeClientOptions {
 }
 
 interface Limits {
-  /** The time limit of a response. Large documents have longer. */
+  /** The time limit of a response. It is longer for requests with large documents. */
   readonly timeoutMs: number;
   /** The maximum number of attempts after the first one. */
   readonly retries: number;
   readonly firstPauseMs: number;
-  /** If the service returns a longer `Retry-After`, the request fails instead of waiting. */
+  /**
+   * The longest pause before a retry. If the service returns a longer `Retry-After`, the request fails instead of
+   * waiting.
+   */
   readonly longestPauseMs: number;
-  /** The number of consecutive failures that opens the circuit breaker, and how long it stays open. */
+  /** How many consecutive failures open the circuit breaker, and how long it stays open. */
   readonly failures: number;
   readonly breakMs: number;
 }
@@ -140,8 +143,9 @@ export function createBridgeClient({ access, clock, log, limits: given }: Bridge
     async post(path, body, key) {
       const request: BridgeRequest = { method: 'POST', path, body };
       const answer = await call(request, keyText(key));
-      // NOTE: the service keeps a key for 24 hours and refuses it afterwards, and the server's keys do not change
-      // with time. The result of the first request, if any, was lost a day ago.
+      // NOTE: the service stores a key for 24 hours and refuses it afterwards, and our keys never change. So a refused
+      // key was used more than a day ago, and its result, if any, was lost. The request is sent again under a key of
+      // today.
       if (!('refusal' in answer) || answer.refusal.status !== 422) return answer;
       const day = Math.floor(clock.now() / 86_400_000);
       return call(request, keyText(`${key} ${day}`));
@@ -149,7 +153,10 @@ export function createBridgeClient({ access, clock, log, limits: given }: Bridge
   };
 }
 
-/** The server's keys contain ids and may be long. The service therefore receives a hash, in the length of a UUID. */
+/**
+ * Returns the idempotency key as the service gets it: a hash with the length of a UUID, because our keys contain ids
+ * and may be long.
+ */
 function keyText(key: string): string {
   return hash('sha256', `custos bridge ${key}`).slice(0, 32);
 }
@@ -221,7 +228,7 @@ function answerOf(
   }: { readonly status: number; readonly retryAfter: string | null; readonly text: string | undefined },
 ): BridgeAnswer {
   const isBusy = status === 429 || status === 408 || status === 409 || status >= 500;
-  // 401 and 403 concern the server's API key, which the caller cannot change.
+  // 401 and 403 are about the server's API key, which the caller cannot change.
   if (isBusy || status === 401 || status === 403 || (status >= 300 && status < 400)) {
     throw new BridgeUnavailableError(`${host}: status ${status}`, {
       isPassing: isBusy,
@@ -273,7 +280,8 @@ function reasonOf(error: unknown): string {
   return typeof code === 'string' ? code : name;
 }
 
-// Readers of the service's responses. A response that they do not accept counts as an unavailable service.
+// The functions below read the service's responses. A response that they do not accept counts as an unavailable
+// service.
 
 /**
  * @throws ProviderUnavailableError
@@ -330,7 +338,7 @@ export function requireFee(object: BridgeObject, name: string, expected: string)
   throw unusable(`its answer has another \`${name}\``);
 }
 
-/** Returns the shortest text of a decimal number. */
+/** Returns the shortest spelling of a decimal number. */
 export function plainDecimal(text: string): string {
   const value = readDecimal(text);
   if (value === undefined) throw new Error('expected a decimal number');
@@ -347,15 +355,12 @@ export function requireValue(answer: BridgeAnswer): BridgeObject {
   throw unusable(`status ${answer.refusal.status} (\`${answer.refusal.code}\`)`);
 }
 
-/** Returns the object. Undefined if the service knows none. */
+/** Returns the object of a response; undefined if the service has none with this id. */
 export function valueIfFound(answer: BridgeAnswer): BridgeObject | undefined {
   return 'refusal' in answer && answer.refusal.status === 404 ? undefined : requireValue(answer);
 }
 
-/**
- * Converts a refusal to the server's own format and words. `pointerOf` converts the name of a member of the request
- * to a pointer.
- */
+/** Converts a refusal to the port's format. `pointerOf` converts the name of a member of the request to a pointer. */
 export function refusal(
   { code, members }: BridgeRefusal,
   fault: FiatRefusal['fault'],
@@ -366,7 +371,7 @@ export function refusal(
   return { fault, message, ...(pointer === undefined ? {} : { pointer }) };
 }
 
-/** The error for a response that differs from the service's documentation. */
+/** Creates the error for a response that differs from the service's documentation. */
 export function unusable(what: string): ProviderUnavailableError {
   return new ProviderUnavailableError(`the provider cannot be used: ${what}`);
 }

@@ -26,12 +26,12 @@ import {
 type Fields = Readonly<Record<string, unknown>>;
 
 /**
- * The body that starts a customer. If the provider already has the customer, only the terms and the services are
- * still missing.
+ * Returns the body that creates a customer. If the provider already has the customer, it contains only the terms and
+ * the services.
  */
 function contactBody(order: CustomerOrder): object {
   if (order.id !== undefined) return present(termsOf(order));
-  // The hosted pages ask for the name of a person themselves.
+  // The hosted pages ask for the name of a person.
   const name = order.kind === 'business' ? { business_legal_name: order.name } : {};
   return present({ ...termsOf(order), email: order.email, ...name });
 }
@@ -120,7 +120,8 @@ function snapshotOf(customer: BridgeObject): CustomerSnapshot {
     status,
     terms: { status: customer.has_accepted_terms_of_service === true ? 'approved' : 'pending' },
     verification: {
-      // The service has one status for both. The status in its links differs only in the word for success.
+      // The service has one status for the customer and for the verification. In its links, only the word for success
+      // differs.
       status: status === 'active' ? 'approved' : status,
       ...(status === 'rejected' ? { rejectionReasons: reasonsOf(customer) } : {}),
     },
@@ -138,14 +139,14 @@ function snapshotOf(customer: BridgeObject): CustomerSnapshot {
   };
 }
 
-/** The reasons that may be shown to the customer. Reasons for developers are omitted. */
+/** Returns the reasons that may be shown to the customer. Reasons for developers are omitted. */
 function reasonsOf(customer: BridgeObject): readonly string[] {
   return objectsOf(customer, 'rejection_reasons')
     .map((each) => textOf(each, 'reason'))
     .filter((reason) => reason !== undefined);
 }
 
-/** Collects the names in `{ all_of: ["a", { any_of: ["b", "c"] }] }`. Null if nothing is missing. */
+/** Returns the names in `{ all_of: ["a", { any_of: ["b", "c"] }] }`; null if nothing is missing. */
 function missingOf(missing: unknown): readonly string[] | null {
   const names = namesIn(missing, 0);
   return names.length === 0 ? null : [...new Set(names)];
@@ -164,7 +165,7 @@ type Customers = Pick<
   'openCustomer' | 'termsLink' | 'verificationLink' | 'submit' | 'customer'
 >;
 
-/** The customers of the service, and the links to its hosted pages. */
+/** Returns the methods for the customers of the service, and for the links to its hosted pages. */
 export function bridgeCustomers(client: BridgeClient): Customers {
   return {
     openCustomer: (order) => openAndUpdate(client, order, contactBody(order)),
@@ -183,7 +184,7 @@ export function bridgeCustomers(client: BridgeClient): Customers {
     },
     verificationLink: (id, { redirectUri, endorsements = [] }) =>
       linkOf(client, ['customers', id, 'kyc_link'], {
-        // The page asks for the data that one set of services needs. It always asks for the data of `base`.
+        // The page asks for the data that one endorsement needs. It always asks for the data of `base`.
         endorsement: endorsements.find((name) => name !== 'base'),
         redirect_uri: redirectUri,
       }),
@@ -235,14 +236,14 @@ async function linkOf(
 
 /** CHOICE: a notification is accepted for as long as the provider recommends. */
 const MAX_AGE_MS = 600_000;
-/** The provider's clock may be ahead of the system clock. */
+/** How far the provider's clock may be ahead of the system clock. */
 const MAX_AHEAD_MS = 60_000;
 
 const HEADER = /^t=(\d{1,15}),v0=([A-Za-z0-9+/]+={0,2})$/;
 
 /**
- * Returns the subject of a provider's webhook. Undefined unless `X-Webhook-Signature: t=<ms>,v0=<base64>` is a valid
- * RSA signature. The rest of the notification is ignored.
+ * Returns the objects that a notification of the provider is about. Undefined unless `X-Webhook-Signature:
+ * t=<ms>,v0=<base64>` is a valid RSA signature. The rest of the notification is ignored.
  */
 export function readBridgeHint(
   publicKey: KeyObject,
@@ -252,7 +253,7 @@ export function readBridgeHint(
   if (time === undefined || signature === undefined) return undefined;
   const age = nowMs - Number(time);
   if (age > MAX_AGE_MS || age < -MAX_AHEAD_MS) return undefined;
-  // NOTE: the service signs the SHA-256 digest of `<time>.<body>` with RSA-SHA-256, so the text is hashed twice.
+  // NOTE: the service signs the SHA-256 digest of `<time>.<body>` with RSA-SHA-256, so the content is hashed twice.
   const digest = createHash('sha256').update(`${time}.`, 'utf8').update(body).digest();
   if (!verify('sha256', digest, publicKey, Buffer.from(signature, 'base64'))) return undefined;
   return hintsIn(body);
@@ -289,7 +290,7 @@ function parse(body: Uint8Array): Record<string, unknown> | undefined {
   }
 }
 
-/** The service's names for the chains. Test networks have the names of the main networks. */
+/** The names of the chains in the service. Test networks have the names of their main networks. */
 const rails: Readonly<Record<string, string>> = {
   ethereum: 'ethereum',
   sepolia: 'ethereum',
@@ -312,7 +313,7 @@ const rails: Readonly<Record<string, string>> = {
 /** The assets that have the same names in the service. */
 const currencies: ReadonlySet<string> = new Set(['usdc', 'usdt', 'usdb', 'eurc', 'pyusd', 'dai']);
 
-/** An asset and its chain in the service's names. Undefined if the service does not support both. */
+/** Returns an asset and its chain in the service's names. Undefined if the service does not support both. */
 export function routeOf({ chain, asset }: Pick<FiatAsset, 'chain' | 'asset'>) {
   const rail = Object.hasOwn(rails, chain) ? rails[chain] : undefined;
   return rail === undefined || !currencies.has(asset) ? undefined : { payment_rail: rail, currency: asset };

@@ -27,19 +27,19 @@ import {
 } from './client.ts';
 import { routeOf } from './customers.ts';
 
-/** The maximum number of events that the service returns. */
+/** The maximum number of events in a response of the service. */
 const PAGE = 100;
 /**
  * CHOICE: the maximum number of pages to go back when a history is read for the first time. Older deposits were made
  * before the server's first account existed.
  */
 const MAX_PAGES_BACK = 50;
-/** CHOICE: the polling interval of a history without new events, unless a notification announces some. */
+/** CHOICE: the polling interval while the history has no new events. A notification triggers an earlier poll. */
 const QUIET_MS = 5_000;
 
 /** The history of all virtual accounts. */
 interface BridgeDeposits extends Pick<FiatProvider, 'depositsAfter'> {
-  /** Called when there are probably new events. */
+  /** Reads the history at the next poll, because it probably has new events. */
   expectNews(): void;
 }
 
@@ -134,7 +134,7 @@ function reportOf(event: BridgeObject): readonly FiatDepositReport[] {
       currency: requireText(event, 'currency'),
       paymentRail: textOf(source, 'payment_rail'),
       senderName: textOf(source, 'sender_name') ?? textOf(source, 'originator_name'),
-      // Before `payment_processed` the hash may still change.
+      // Before `payment_processed`, the hash may still change.
       transactionHash: state === 'delivered' ? textOf(event, 'destination_tx_hash') : undefined,
       ...(state === 'refunded'
         ? { reason: textOf(refund, 'reason'), reasonCode: textOf(refund, 'code') }
@@ -146,7 +146,7 @@ function reportOf(event: BridgeObject): readonly FiatDepositReport[] {
 
 type VirtualAccounts = Pick<FiatProvider, 'openVirtualAccount' | 'virtualAccount' | 'closeVirtualAccount'>;
 
-/** Bank accounts whose deposits the service sends to wallets. */
+/** Returns the methods for the bank accounts whose deposits the service sends to wallets. */
 export function bridgeVirtualAccounts(client: BridgeClient): VirtualAccounts {
   const find = async (customerId: string, id: string): Promise<VirtualAccount | undefined> => {
     const found = valueIfFound(await client.get(pathOf(customerId, id)));
@@ -207,7 +207,7 @@ function readOpened(account: BridgeObject, order: VirtualAccountOrder): VirtualA
 
 function readVirtualAccount(account: BridgeObject, customerId: string, id: string): VirtualAccount {
   requireSame(account, 'id', id);
-  // The service omits it for accounts that it has just opened.
+  // The response to an opening has no customer id.
   if (account.customer_id !== undefined) requireSame(account, 'customer_id', customerId);
   const status = requireText(account, 'status');
   if (status !== 'activated' && status !== 'deactivated') throw unusable('expected the status of an account');

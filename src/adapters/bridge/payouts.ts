@@ -33,7 +33,7 @@ const dollars: ReadonlySet<string> = new Set(['usdc', 'usdt', 'usdb', 'pyusd', '
 
 const CENTS = 2;
 
-/** Payouts, which are the service's transfers from a wallet to a bank. */
+/** Returns the methods for payouts, which are the service's transfers from a wallet to a bank. */
 export function bridgePayouts(
   client: BridgeClient,
 ): Pick<FiatProvider, 'openPayout' | 'cancelPayout' | 'payout'> {
@@ -85,7 +85,7 @@ async function open(client: BridgeClient, order: PayoutOrder): Promise<OpenedPay
 }
 
 /**
- * The app's fee in US dollars, because the service accepts percentages only for amounts that are not fixed.
+ * Returns the app's fee in US dollars, because the service accepts percentages only for amounts that are not fixed.
  *
  * CHOICE: the fee is rounded down to the cent, the smallest unit that the service accepts.
  */

@@ -25,10 +25,7 @@ interface ConnectOptions {
   readonly observeDisagreement?: ObserveDisagreement | undefined;
 }
 
-/**
- * CHOICE: the claim of a process to read a page of transfers lasts one minute. Then another process can claim the
- * page.
- */
+/** CHOICE: a process may read a claimed page of transfers for one minute. Then another process can claim the page. */
 const LEASE_MS = 60_000;
 
 /** Connects the chains with configured nodes. The client for a kind of node is imported on the first call. */
@@ -116,8 +113,8 @@ const byChain: Readonly<Record<string, number>> = {
 };
 
 /**
- * The number of confirmations of a chain: the configured number, otherwise the default. With 0, deposits are not
- * followed.
+ * Returns the number of confirmations of a chain: the configured number, otherwise the default. With 0, deposits are
+ * not followed.
  */
 function confirmationsOf(caip2: string, configured: number | undefined): number {
   return configured ?? byChain[caip2] ?? USUAL;

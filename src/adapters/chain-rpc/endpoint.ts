@@ -50,7 +50,8 @@ class AnswerTooLargeError extends Error {
   }
 }
 
-// -32603 is not in the list, because nodes also return it for transactions that they refuse.
+// The codes of overloaded nodes. -32603 is not one of them, because nodes also return it for transactions that they
+// refuse.
 const OVERLOADED = new Set([-32005, -32016, 429]);
 
 /**
@@ -80,15 +81,16 @@ export async function callNode(
   }
   const { code, message, data } = error as { code?: unknown; message?: unknown; data?: unknown };
   const refusal = new NodeError(Number(code), String(message), data);
-  // Some nodes use the same code for a response that would be too long.
+  // Some nodes use an overload code for a response that would be too large. Another node would refuse it as well, so do
+  // not retry.
   const isOverloaded = OVERLOADED.has(refusal.code) && !(isWhole && isTooMuch(refusal));
   if (isOverloaded) throw unavailable(url, 'the node is overloaded or limits requests', refusal);
   throw refusal;
 }
 
 /**
- * Whether an error means that the response would be too large. Nodes have no common code for this error, so the words
- * of Geth, Erigon, Nethermind, Alchemy, Infura and QuickNode are searched.
+ * Returns whether an error means that the response would be too large. Nodes have no common code for this error, so the
+ * words of Geth, Erigon, Nethermind, Alchemy, Infura and QuickNode are searched.
  */
 export function isTooMuch(error: unknown): boolean {
   if (error instanceof AnswerTooLargeError) return true;
@@ -96,7 +98,7 @@ export function isTooMuch(error: unknown): boolean {
   return /more than \d+ (results|logs)|response size|too many (results|logs)|max results/i.test(said);
 }
 
-/** The name of a node in messages. It is only the host, because the path may contain an API key. */
+/** Returns the name of a node in messages. It is only the host, because the path may contain an API key. */
 export function nameOfNode(url: string): string {
   return new URL(url).host;
 }
@@ -106,7 +108,7 @@ function unavailable(url: string, what: string, cause?: unknown): ChainUnavailab
   return new ChainUnavailableError(`${nameOfNode(url)}: ${what}`, { cause, mayHaveArrived });
 }
 
-/** Errors that occur before anything is sent. */
+/** The codes of errors that occur before anything is sent. */
 const NOT_CONNECTED: ReadonlySet<string> = new Set([
   ...['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'ENOTFOUND', 'EAI_AGAIN', 'UND_ERR_CONNECT_TIMEOUT'],
 ]);
@@ -150,7 +152,7 @@ async function post(
   }
   if (text === undefined) return undefined;
   const answer = parse(text);
-  // Only the body is read, because some nodes return JSON-RPC errors with a 4xx or 5xx status.
+  // The status is ignored, because some nodes return JSON-RPC errors with a 4xx or 5xx status.
   if (answer === undefined) throw unavailable(url, `status ${status} without a JSON-RPC response`);
   return answer;
 }
@@ -186,7 +188,7 @@ function measure(text: string): { readonly depth: number; readonly digits: numbe
   return { depth, digits };
 }
 
-// Integers beyond 2^53 become exact bigints, because lamports have 64 bits. (TypeScript's types lack
+// Parses integers beyond 2^53 as exact bigints, because lamports have 64 bits. (TypeScript's types lack
 // `context.source`.)
 function exactNumber(_key: string, value: unknown, context?: { source?: string }): unknown {
   if (typeof value !== 'number' || Number.isSafeInteger(value)) return value;
@@ -195,8 +197,8 @@ function exactNumber(_key: string, value: unknown, context?: { source?: string }
 }
 
 /*
- * Validates responses of nodes. Node implementations and proxies differ, and an unchecked value could end up as
- * `undefined` in a balance.
+ * The functions below validate responses of nodes. Node implementations and proxies differ, and an unchecked value
+ * could end up as `undefined` in a balance.
  */
 
 /** @throws ChainUnavailableError for a response that does not match the method's definition. */

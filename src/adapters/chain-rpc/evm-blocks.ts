@@ -16,7 +16,7 @@ export interface ReadBlock {
   readonly hash: string;
   readonly parentHash: string;
   readonly timestampSeconds: number;
-  /** Set if the block is too large to be read completely. `transfers` then contains only those of named tokens. */
+  /** Whether the block is too large to be read completely. `transfers` then contains only transfers of named tokens. */
   readonly isTooLarge: boolean;
   /** Transfers of the native asset first, then of tokens, each in the order of the block. */
   readonly transfers: readonly BlockTransfer[];
@@ -67,7 +67,7 @@ export async function readBlock(read: Read, question: BlockQuestion): Promise<Re
 }
 
 /**
- * Merges the block as several nodes returned it. Some of them may have found it too large.
+ * Merges the results of several nodes for one block. Some of them may have found the block too large.
  *
  * @returns undefined if the nodes differ.
  */

@@ -41,7 +41,7 @@ interface Sent {
   readonly hasOwnLane: boolean;
 }
 
-/** The data of one node about a transaction. */
+/** What one node reports about a transaction. */
 type NodeView =
   | { readonly kind: 'included'; readonly inclusion: Included; readonly finalBlock: bigint }
   /** The transaction is in its pool, or in a block whose receipt the node lacks. */
@@ -88,7 +88,7 @@ function keyOf({ blockHash, blockNumber, blockTimestampSeconds, isSuccess, feePa
   return [blockHash, blockNumber, blockTimestampSeconds, isSuccess, feePaid].join(' ');
 }
 
-/** Whether the node may not have processed the block yet. */
+/** Returns whether the node may not have processed the block yet. */
 function lagsBehind(view: NodeView, blockNumber: bigint): boolean {
   if (view.kind === 'included' || (view.kind === 'known' && view.isInBlock)) return true;
   return view.head < blockNumber && blockNumber - view.head < LAG_BLOCKS;
@@ -113,7 +113,10 @@ async function statusOutsideBlocks(
   return counts.every(isUsed) ? statusOfUsedNonce(nodes, sent, counts) : { kind: 'undecided' };
 }
 
-/** The status when no node has the transaction and all report that its nonce was used in a final block. */
+/**
+ * Returns the status of a transaction that no node has and whose nonce was used in a final block, according to all of
+ * them.
+ */
 async function statusOfUsedNonce(nodes: Nodes, sent: Sent, counts: readonly Counts[]): Promise<ChainStatus> {
   const at = lowest(counts.map(({ finalBlock }) => finalBlock));
   const users = (await nodes.readAll((read) => userOfNonce(read, sent, at))).filter(
@@ -220,7 +223,7 @@ async function inclusionOf(read: Read, hash: string): Promise<Included | undefin
   };
 }
 
-/** The newest final block number. Negative while the chain has no final block. */
+/** Returns the number of the newest final block; negative while the chain has no final block. */
 async function finalBlockOf(read: Read, head: bigint): Promise<bigint> {
   try {
     const block = await read('eth_getBlockByNumber', 'finalized', false);
@@ -258,7 +261,7 @@ const messageTexts: readonly { readonly reason: BroadcastRefusal; readonly text:
   { reason: 'reverts', text: /execution reverted|revert|out of gas|invalid opcode|gas required exceeds/i },
 ];
 
-/** Whether the node already has the transaction, which counts as a successful broadcast. */
+/** Returns whether the node already has the transaction, which counts as a successful broadcast. */
 export function isAlreadyKnown({ message }: NodeError): boolean {
   return /already known|already imported|known transaction|already in (the )?mempool|alreadyknown/i.test(
     message,
@@ -274,8 +277,8 @@ export function classifyRefusal(error: NodeError): { reason: BroadcastRefusal; m
 }
 
 /**
- * The reason why a call reverted, including the contract's revert reason if there is one. Undefined when it did not
- * revert.
+ * Returns the reason why a call reverted, including the contract's revert reason if there is one. Undefined when it did
+ * not revert.
  */
 export function revertReason({ code, message, data }: NodeError): string | undefined {
   if (code !== 3 && !saysReverted(message.toLowerCase())) return undefined;
@@ -342,7 +345,7 @@ async function simulateAll(nodes: Nodes, calls: readonly EvmCall[]): Promise<Seq
 }
 
 /**
- * The gas limit for the gas that a call used. Refunds, at most a fifth of the used gas, are paid only after the
+ * Returns the gas limit for the gas that a call used. Refunds, at most a fifth of the used gas, are paid only after the
  * execution (EIP-3529), and each nested call keeps back 1/64 (EIP-150). Unused gas is not paid.
  */
 function limitFor(gasUsed: bigint): bigint {

@@ -278,7 +278,7 @@ async function readMovements(read: Read, hash: string): Promise<TransactionMovem
   };
 }
 
-/** The movement of the native asset that the transaction itself carries. */
+/** Returns the movement of the native asset that the transaction itself carries. */
 function ownValue({ from, to, value }: Record<string, unknown>): TokenMovement[] {
   const rawAmount = readQuantity('value', value);
   if (rawAmount === 0n || to === null) return [];

@@ -43,7 +43,7 @@ export interface EvmOptions extends Pick<EvmTransfersOptions, 'confirmations' | 
   readonly observeDisagreement?: ObserveDisagreement | undefined;
 }
 
-/** Connects an EVM chain through JSON-RPC. */
+/** Connects to an EVM chain through JSON-RPC. */
 export function connectEvm(options: EvmOptions): EvmChain {
   const { caip2, log, confirmations, namedTokens } = options;
   const chainId = BigInt(caip2.slice('eip155:'.length));
@@ -101,7 +101,7 @@ async function balanceOf(nodes: Nodes, address: string, token: string | null): P
     token,
     encodeTokenCall({ name: 'balanceOf', owner: address }),
   );
-  // An address without a token contract returns no data: the balance is 0.
+  // If there is no token contract at the address, the call returns no data: the balance is 0.
   return answer.length < 32 ? 0n : BigInt(bytesTo0xHex(answer.subarray(0, 32)));
 }
 

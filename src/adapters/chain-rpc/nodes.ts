@@ -14,7 +14,7 @@ import { callNode, NodeError, nameOfNode } from './endpoint.ts';
 
 const READ_TIMEOUT_MS = 5_000;
 const SEND_TIMEOUT_MS = 10_000;
-/** After this many consecutive failures, a node is not called for BREAK_MS. */
+/** After this many consecutive failures, a node is not called for `BREAK_MS`. */
 const FAILURES_UNTIL_BREAK = 5;
 const BREAK_MS = 10_000;
 /** Nodes may be a block or a message apart, so a disagreement is final only after this many comparisons. */
@@ -66,7 +66,7 @@ export interface Nodes {
    * @throws ChainUnavailableError when no node has accepted them and one may have received them.
    */
   send(call: Sending): Promise<SendOutcome>;
-  /** Reports that the nodes contradict each other about a transaction. */
+  /** Logs that the nodes contradict each other about a transaction. */
   reportDisagreement(what: string): void;
 }
 
@@ -110,7 +110,7 @@ export type ObserveNode = (caip2: string, durationMs: number, hasFailed: boolean
 /** Called each time that nodes of a chain contradict each other. */
 export type ObserveDisagreement = (caip2: string) => void;
 
-/** The node belongs to another chain than configured. */
+/** Thrown when a node belongs to another chain than configured. */
 export class WrongChainError extends Error {
   constructor(caip2: string, found: string) {
     super(
@@ -223,7 +223,7 @@ async function allAnswers<T>(nodes: readonly Node[], ask: Comparison<T>['ask']):
   return answers;
 }
 
-/** Settles a comparison whose answers must be equal. */
+/** Settles a comparison whose results must all be equal. */
 export function allEqual<T>(keyOf: (answer: T) => string): Comparison<T>['settle'] {
   return (answers) => {
     const [first] = answers;

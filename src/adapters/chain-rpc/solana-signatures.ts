@@ -55,7 +55,7 @@ export interface SignatureQuestion {
 export async function nextSignatures(read: Read, question: SignatureQuestion): Promise<ReadSignatures> {
   const { accounts, range, limit } = question;
   const lists = await Promise.all(accounts.map((account) => listOf(read, account, question)));
-  // Slots after this one are complete in every list.
+  // In every list, slots after this one are complete.
   const covered = Math.max(range.from, ...lists.map((each) => each.coveredAfter));
   const found = new Map<string, Signature>();
   for (const each of lists.flatMap(({ items }) => items)) {
@@ -77,7 +77,7 @@ export async function nextSignatures(read: Read, question: SignatureQuestion): P
   return { hashes: taken.map(({ hash }) => hash), rest: { ...range, to, done, before } };
 }
 
-/** Whether a transaction of this slot and signature is in the range. */
+/** Returns whether a transaction of this slot and signature is in the range. */
 export function isLeft(
   { from, to, done }: AddressRange,
   { slot, hash }: Pick<Signature, 'slot' | 'hash'>,
@@ -89,7 +89,7 @@ interface SignatureList {
   readonly account: string;
   /** Newest first. */
   readonly items: readonly Signature[];
-  /** The list contains all transactions in later slots than this one, from the hint on. */
+  /** From the hint on, the list contains all transactions in slots after this one. */
   readonly coveredAfter: number;
 }
 

@@ -20,7 +20,7 @@ const reasons: Readonly<Record<string, BroadcastRefusal>> = {
   ProgramAccountNotFound: 'reverts',
 };
 
-/** Whether the transaction was already processed, which counts as a successful broadcast. */
+/** Returns whether the transaction was already processed, which counts as a successful broadcast. */
 export function isAlreadyKnown({ data, message }: NodeError): boolean {
   return (
     nameOf((data as { err?: unknown } | undefined)?.err) === 'AlreadyProcessed' ||
@@ -63,7 +63,7 @@ function nameOf(err: unknown): string | undefined {
   return typeof err === 'object' && err !== null ? Object.keys(err)[0] : undefined;
 }
 
-/** Whether a transfer of the system program exceeded the sender's lamports. */
+/** Returns whether a transfer of the system program exceeded the sender's lamports. */
 function isShortfall(err: unknown, wire: Uint8Array): boolean {
   const failure = (err as { InstructionError?: unknown } | null)?.InstructionError;
   if (!Array.isArray(failure)) return false;
@@ -93,10 +93,13 @@ const LAG_SLOTS = 150n;
 const SOLANA_STATUS_SYSTEM_PROGRAM = '11111111111111111111111111111111';
 /** SystemInstruction::AdvanceNonceAccount. */
 const ADVANCE_NONCE = 4;
-/** The offset of the stored blockhash in a nonce account, which is version u32 || state u32 || authority 32 || blockhash 32 || fee u64. */
+/**
+ * The offset of the stored blockhash in a nonce account, which is version u32 || state u32 || authority 32 || blockhash
+ * 32 || fee u64.
+ */
 const NONCE_OFFSET = 40;
 
-/** The data of one node about a transaction. */
+/** What one node reports about a transaction. */
 type NodeView =
   | { readonly kind: 'included'; readonly inclusion: Inclusion; readonly failure: unknown; isFinal: boolean }
   | { readonly kind: 'known'; readonly slot: bigint }

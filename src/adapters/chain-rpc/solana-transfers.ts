@@ -17,7 +17,7 @@ interface Held {
   readonly after: bigint;
 }
 
-/** The amount of each asset that an address gained in a transaction. */
+/** Returns the amount of each asset that an address gained in a transaction. */
 async function solanaTransfersIn(
   read: Read,
   { commitment, hash, address }: SolanaQuestion,
@@ -127,7 +127,7 @@ interface Round {
 }
 
 interface Unfinished extends AddressRange {
-  /** The slot up to which the address has been read when no range is left. */
+  /** The slot up to which the address has been read once no range is left. */
   readonly top: number;
   /** The end of the latest round that has passed this address. The address must be read up to this slot as well. */
   readonly next?: number;
@@ -154,7 +154,7 @@ export async function solanaTransfersAfter(
   const watched = first.length === 0 ? new Set<string>() : await reading.watched.among(first.map(addressOf));
   const asked = [...first.filter(({ address }) => watched.has(address)), ...begun];
   const { outcomes, failures } = await readRanges(options, asked);
-  // Nothing could be read. If other addresses wait, they come next; otherwise all are tried again.
+  // Nothing could be read. If other addresses wait, they are next. If not, all are tried again.
   const isOnlyWaiting = begun.length === 0 && waiting.length > first.length;
   if (failures.length > 0 && failures.length === asked.length && !isOnlyWaiting) throw failures[0];
   const unfinished = [...waiting.slice(UNFINISHED_AT_ONCE), ...outcomes.flatMap(({ left }) => left ?? [])];
@@ -262,8 +262,9 @@ async function readRange(options: SolanaTransfersOptions, unfinished: Unfinished
 }
 
 /**
- * All nodes have the same transactions of a range. A node may list newer transactions first, so one node may have
- * read further than another. The nodes must agree about the part that all of them have read.
+ * Returns the part of the nodes' results that all of them have read. All nodes have the same transactions of a range,
+ * but a node may list newer transactions first, so one may have read further than another. Undefined if they differ
+ * within that part.
  */
 function settleReadings(readings: readonly Reading[]): { readonly answer: Reading } | undefined {
   const [least] = readings.map(({ rest }) => rest).toSorted((a, b) => b.to - a.to || compareDone(a, b));

@@ -24,14 +24,14 @@ interface SolanaOptions extends Pick<SolanaTransfersOptions, 'namedTokens'> {
   readonly caip2: string;
   readonly urls: readonly string[];
   readonly log: Log;
-  /** With 1, deposits need not be final. */
+  /** How many confirmations a deposit needs. With 1, it need not be final. */
   readonly confirmations: bigint;
   readonly compareAgainMs?: number | undefined;
   readonly observe?: ObserveNode | undefined;
   readonly observeDisagreement?: ObserveDisagreement | undefined;
 }
 
-/** Connects a Solana chain through JSON-RPC. */
+/** Connects to a Solana chain through JSON-RPC. */
 export function connectSolana(options: SolanaOptions): SolanaChain {
   const { caip2, log, confirmations, namedTokens } = options;
   const reference = caip2.slice('solana:'.length);

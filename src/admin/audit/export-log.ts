@@ -45,7 +45,7 @@ export function exportLog(config: DatabaseConfig, folder: string): Promise<Expor
   });
 }
 
-/** Like `exportLog`, but from an open database. */
+/** Works like `exportLog`, on an open database. */
 export async function exportFrom(em: SqlEntityManager, folder: string): Promise<Exported> {
   const verifier = await getVerifier(em);
   const note = await getSignedCheckpoint(em);

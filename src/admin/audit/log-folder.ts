@@ -12,7 +12,7 @@ import {
   writeBundle,
 } from '../../engine/crypto/tlog/tiles.ts';
 
-/** The files of a log, without its tiles and bundles. `log.vkey` is the key that verifies its checkpoints. */
+/** The files of a log besides its tiles and bundles. `log.vkey` contains the key that verifies the checkpoints. */
 export const files = { checkpoint: 'checkpoint', verifier: 'log.vkey' } as const;
 
 /** Reads a file of the folder. Undefined if it does not exist. */
@@ -21,14 +21,17 @@ export function readFileOf(folder: string, name: string): Buffer | undefined {
   return existsSync(path) ? readFileSync(path) : undefined;
 }
 
-/** The width of a tile in a log of `size`. 0 if the log has no such tile. */
+/** Returns the width of a tile in a log of `size`. 0 if the log has no such tile. */
 export function widthOf(level: number, index: number, size: number): number {
   const { full, partial } = tilesAt(level, size);
   if (index < full) return TILE_WIDTH;
   return index === full ? partial : 0;
 }
 
-/** Reads a tile or bundle of a log of `size`. If only the full one exists, its beginning is the partial one. */
+/**
+ * Reads a tile or bundle of a log of `size`. A partial one is the beginning of the full one, if only the full one
+ * exists.
+ */
 export function readTileOf(
   folder: string,
   size: number,
@@ -44,13 +47,13 @@ export function readTileOf(
   return entries === undefined ? full : writeBundle(entries.slice(0, width));
 }
 
-/** The tiles of a log of `size` in a folder. A missing tile has no hashes. */
+/** Returns the tiles of a log of `size` in a folder. A missing tile has no hashes. */
 export function tilesIn(folder: string, size: number): ReadTile {
   return async (level, index) => readTileOf(folder, size, { level, index }) ?? Buffer.alloc(0);
 }
 
 /**
- * Returns the given verifier key, otherwise the key in the folder.
+ * Returns the given verifier key, or the key in the folder.
  *
  * @throws StartError
  */

@@ -8,7 +8,7 @@ import { files, readFileOf, readTileOf, tilesIn, verifierFor } from './log-folde
 /** A record with the proof that it is in the log. */
 interface ProvedRecord {
   readonly index: number;
-  /** The logged leaf. */
+  /** The record, as it was logged. */
   readonly record: string;
   /** The proof in the format of C2SP tlog-proof. */
   readonly proof: string;

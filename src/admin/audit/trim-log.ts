@@ -34,9 +34,8 @@ interface TrimOptions {
  * Exports the log, verifies the export, and deletes old records from the database. Tiles, checkpoints and keys stay.
  * Later exports to the same folder can therefore continue the log, and the export proves the deleted records.
  *
- * @param keepDays younger records stay.
- * @throws StartError when the log cannot be exported, or when the export differs from the log. Nothing is deleted
- * then.
+ * @param keepDays records that are younger stay.
+ * @throws StartError when the log cannot be exported, or when the export differs from the log. Nothing is deleted then.
  */
 export function trimLog(config: DatabaseConfig, folder: string, keepDays: number): Promise<Trimmed> {
   const nowMs = systemClock.now();
@@ -46,7 +45,7 @@ export function trimLog(config: DatabaseConfig, folder: string, keepDays: number
   });
 }
 
-/** Like `trimLog`, but in an open database. */
+/** Works like `trimLog`, on an open database. */
 export async function trimTo(
   { orm }: Pick<Database, 'orm'>,
   folder: string,
@@ -75,8 +74,8 @@ export async function trimTo(
 }
 
 /**
- * A partition that queries are using is not dropped. Its records are deleted one by one, like those of a younger
- * partition.
+ * Handles the error of dropping a partition that queries are using: it is not dropped. Its records are deleted one by
+ * one, like the records of a younger partition.
  */
 function whileInUse(error: unknown): false {
   if (isLockTimeout(error)) return false;

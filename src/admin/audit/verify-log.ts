@@ -7,11 +7,11 @@ import { hashesOf, readBundle, subtreesOf, TILE_WIDTH } from '../../engine/crypt
 import { files, readFileOf, readTileOf, verifierFor, widthOf } from './log-folder.ts';
 
 interface Verification {
-  /** The number of records in the log according to its checkpoint. Undefined if the checkpoint is invalid. */
+  /** The number of records in the log according to its checkpoint; undefined if the checkpoint is invalid. */
   readonly size: number | undefined;
   /** The root hash in base64. */
   readonly root: string | undefined;
-  /** The faults. Empty if there are none. */
+  /** What is wrong with the log. Empty if nothing is. */
   readonly faults: readonly string[];
 }
 
@@ -19,8 +19,8 @@ interface Verification {
 const MAX_FAULTS = 100;
 
 /**
- * Verifies an exported log: every record against its hash, the hashes against the tree, and the tree against the
- * signed checkpoint. If an earlier checkpoint of a witness is given, also against that.
+ * Verifies an exported log: every record against its hash, the hashes against the tree, and the tree against the signed
+ * checkpoint. If an earlier checkpoint of a witness is given, verifies that the log continues it.
  *
  * HOT: it reads every record.
  *
@@ -43,7 +43,7 @@ export async function verifyLog(
   }
   const faults: string[] = [];
   const tree = hashRecords(folder, checkpoint.size, faults);
-  // The tiles of the lowest level contain the hashes of the records, otherwise there are faults. They are read again,
+  // The tiles of the lowest level contain the hashes of the records, or there are faults already. They are read again,
   // because they would not fit into memory.
   const readTile = async (level: number, index: number): Promise<Uint8Array> =>
     level === 0

@@ -167,7 +167,10 @@ async function keyStoreFindings(
   }
 }
 
-/** A separate signer has its own settings. */
+/**
+ * Compares the smart contracts of the server's settings with those of the signer. A separate signer has its own
+ * settings.
+ */
 function contractFindings({ swapRouters, rewards }: ServeConfig, { contracts }: KeyStore): Finding[] {
   if (contracts === undefined) return [];
   const own = namedContracts({ swapRouters, rewardDistributors: rewards.distributors });

@@ -64,7 +64,7 @@ interface Comparison {
   readonly marks: readonly number[];
 }
 
-/** @param asks the senders of at least two connections. */
+/** @param asks functions that query over at least two different connections. */
 export async function compareConnections(
   asks: readonly Ask[],
   { isPooled, marks }: Comparison,
@@ -115,7 +115,7 @@ function kindFindings({ version, extensions }: Row): Finding[] {
   return [warning(NAME, text, 'name the same single node in DATABASE_URL of all servers')];
 }
 
-/** Whether a session setting is lost, or appears on another connection. */
+/** Returns whether a session setting is lost, or appears on another connection. */
 async function isSessionShared(one: Ask, others: readonly Ask[], mark: string): Promise<boolean> {
   const seen = async (ask: Ask): Promise<unknown> =>
     (await ask("select current_setting('custos.doctor', true) as mark"))[0]?.mark;
@@ -140,7 +140,7 @@ async function isSessionShared(one: Ask, others: readonly Ask[], mark: string): 
 
 interface Server {
   readonly pid: number;
-  /** The server's own address and port. Empty for a local socket. */
+  /** The server's own address and port; empty for a local socket. */
   readonly place: string;
   /** The system identifier of the cluster. */
   readonly cluster: string;
@@ -157,7 +157,11 @@ const SERVER = `select pg_backend_pid() as pid,
     and database = (select oid from pg_database where datname = current_database())
     and classid = $1::bigint::oid and objid = $2::bigint::oid) as has_lock`;
 
-/** NOTE: the lock ends with its transaction, like all locks of the server. A session lock would stay in a pooler. */
+/**
+ * Compares the servers that the connections lead to.
+ *
+ * NOTE: the lock ends with its transaction, like all locks of the server. A session lock would stay in a pooler.
+ */
 async function compareServers(asks: readonly Ask[], marks: readonly number[]): Promise<Server[]> {
   const lock = [numberOf(marks.slice(0, 4)), numberOf(marks.slice(4))];
   const begun: Ask[] = [];
@@ -187,7 +191,7 @@ async function compareServers(asks: readonly Ask[], marks: readonly number[]): P
   }
 }
 
-/** A positive number with 31 bits. */
+/** Returns a positive number of 31 bits. */
 function numberOf(bytes: readonly number[]): number {
   return bytes.reduce((sum, byte) => sum * 256 + byte, 0) % 2 ** 31;
 }
@@ -207,7 +211,7 @@ function serverFinding(servers: readonly Server[]): Finding {
     const text = `${recovering} of ${count} connections lead to a standby, the others to the primary${where}`;
     return fault(NAME, text, ONE_NODE);
   }
-  // A standby has no locks. That it is a standby is a separate finding.
+  // A standby cannot have locks. Another finding reports that it is a standby.
   const hasLock = recovering > 0 || servers.every((server) => server.hasLock);
   const isApart = distinct(({ pid }) => pid).length === count;
   if (!hasLock || !isApart) {

@@ -17,25 +17,26 @@ export interface StatementResult {
 }
 
 /**
- * The results of the statements that have ended, in order, and the error of the next one. PostgreSQL skips all
- * statements after an error.
+ * The results of the statements that succeeded, in order, and the error of the statement after them, if one failed.
+ * PostgreSQL skips all statements after an error.
  */
 export interface PipelinedResult {
   readonly results: readonly StatementResult[];
   readonly error?: unknown;
 }
 
-/** `bigint` as a number, because our times and sequences stay far below 2^53. */
+/** The type `bigint`. Its values are read as numbers, because our times and sequences stay far below 2^53. */
 const INT8_OID = 20;
 
-/** Parses the text form of the values of a type. */
+/** Returns the parser for the text form of a type's values. */
 export const getTypeParser: typeof types.getTypeParser = (oid: number, format?: 'text' | 'binary') =>
   oid === INT8_OID && format !== 'binary' ? Number : types.getTypeParser(oid, format as 'text');
 
 /**
  * Sends the statements in one message, and resolves when all of them have ended. Never rejects.
  *
- * @param silenceMs the time limit for the response. After it, the connection cannot be used any more.
+ * @param silenceMs the time limit for all responses together, not for the silence between two of them. After it, the
+ * connection cannot be used any more. Default: unlimited.
  */
 export function sendPipelined(
   client: PoolClient,
@@ -47,10 +48,10 @@ export function sendPipelined(
   });
 }
 
-/** The methods that `pg` calls on its connection. The declared types are of an earlier version. */
+/** The methods that `pg` calls on its connection. The declared types of `pg` are those of an earlier version. */
 interface WireConnection {
   readonly stream: { cork(): void; uncork(): void };
-  /** The texts by name. `pg` adds a text when PostgreSQL has accepted it. */
+  /** The texts of prepared statements, by name. `pg` adds a text when PostgreSQL has accepted it. */
   readonly parsedStatements: Readonly<Record<string, string>>;
   parse(statement: { name: string; text: string }): void;
   describe(what: { type: 'S'; name: string }): void;
@@ -64,7 +65,7 @@ interface WireConnection {
   sendCopyFail(message: string): void;
 }
 
-/** How the rows of a statement are read. */
+/** How to read the rows of a statement. */
 interface Shape {
   readonly names: readonly string[];
   readonly parsers: readonly ((text: string) => unknown)[];
@@ -76,7 +77,10 @@ const shapesOf = new WeakMap<WireConnection, Map<string, Shape>>();
 
 const NOTHING: Shape = { names: [], parsers: [], empty: {} };
 
-/** A query as a client of `pg` runs it, with the methods that it calls for each message of the server. */
+/**
+ * Returns a query object that a client of `pg` runs, with the methods that the client calls for each message of the
+ * server.
+ */
 function createPipelined(
   statements: readonly NamedStatement[],
   resolve: (result: PipelinedResult) => void,
@@ -87,8 +91,8 @@ function createPipelined(
   let shapes: Map<string, Shape>;
   let shape: Shape | undefined;
   let fault: { readonly error: unknown } | undefined;
-  // HOT: the timeout of `pg` assigns a function to the batch. V8 keeps such a function, and with it the batch and its
-  // rows, until a full garbage collection.
+  // HOT: a timer of our own, because `pg` assigns the function of its timer to the query object. V8 keeps such a
+  // function, and with it the query object and its rows, until a full garbage collection.
   const timer = silenceMs === undefined ? undefined : setTimeout(giveUp, silenceMs);
 
   function giveUp(): void {
@@ -96,7 +100,7 @@ function createPipelined(
   }
 
   const batch = {
-    // The statement whose messages arrive now. `pg` records here which statements were prepared.
+    // The statement whose messages are arriving. `pg` reads these two members to record which statements are prepared.
     name: statements[0]!.name,
     text: statements[0]!.sql,
     callback(error?: unknown) {
@@ -186,7 +190,7 @@ function readRow(fields: readonly (string | null)[], { names, parsers, empty }: 
   return row;
 }
 
-/** Whether `wireValue` can write the value. `pg` writes lists and dates. */
+/** Returns whether `wireValue` can encode the value. It cannot encode lists and dates; `pg` can. */
 export function isWireValue(value: unknown): boolean {
   return typeof value !== 'object' || value === null || value instanceof Uint8Array;
 }

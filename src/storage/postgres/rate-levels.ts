@@ -1,11 +1,11 @@
 /** The part of `pg.Pool` that is used here. */
 export interface RateLevelsPool {
   query(statement: { text: string; values?: unknown[]; name?: string }): Promise<{ rows: unknown[] }>;
-  /** Whether it was closed. */
+  /** Whether the pool was closed. */
   readonly ended?: boolean;
 }
 
-/** The points that a process has granted to a key, and the rate at which they are restored, per second. */
+/** The points that a process has granted to a key, and how many points are restored per second. */
 interface GrantedPoints {
   readonly key: string;
   readonly points: number;
@@ -13,7 +13,7 @@ interface GrantedPoints {
 }
 
 // The table is unlogged, so a commit waits neither for the disk nor for a standby. All processes lock the rows in the
-// order of their keys. Levels fall by the clock of the database.
+// order of their keys, so they cannot deadlock. Levels fall by the clock of the database.
 const settle = `
 insert into rate_levels as known (key, level, per_second, at)
 select key, points, per_second, clock_timestamp()
@@ -32,7 +32,7 @@ delete from rate_levels where key in (
   where level <= extract(epoch from clock_timestamp() - at) * per_second
   limit 10000 for update skip locked)`;
 
-/** Adds the points to the shared levels in one statement. Returns the new levels, by key. */
+/** Adds the points to the shared levels in one statement. Returns the new levels by key. */
 export async function settleRateLevels(
   pool: RateLevelsPool,
   granted: readonly GrantedPoints[],

@@ -12,10 +12,10 @@ import {
   sendPipelined,
 } from './pipelining.ts';
 
-/** The maximum of named statements per process. Lists of different lengths make new texts. */
+/** The maximum number of named statements per process, because each length of a list makes another text. */
 const MAX_NAMED = 500;
 
-/** The name for the text of a statement; undefined if it is not named. */
+/** Returns the name for the text of a statement; undefined if the statement is not named. */
 type NameOf = (sql: string) => string | undefined;
 
 /** The state that the connections of a pool share. */
@@ -25,7 +25,7 @@ export interface ConnectionTools {
   readonly onFailure: ((error: unknown) => void) | undefined;
   /** Statements that are sent after `begin` in each transaction. */
   readonly settings: string;
-  /** The time limit of one response. A connection that is silent for longer is given up. Default: unlimited. */
+  /** The time limit for the responses to one message. After it, the connection is abandoned. Default: unlimited. */
   readonly silenceMs: number | undefined;
   readonly hung: HungConnections;
 }
@@ -41,7 +41,9 @@ export function rememberNames(): NameOf {
   };
 }
 
-/** Whether a statement only reads: it takes no lock, and calls no function whose effect ends with a transaction. */
+/**
+ * Returns whether a statement only reads: it takes no lock, and calls no function whose effect ends with a transaction.
+ */
 function isPlainRead(sql: string): boolean {
   return sql.startsWith('select ') && !moreThanRead.test(sql);
 }
@@ -54,32 +56,32 @@ function isRead([query, ...others]: readonly Statement[]): boolean {
 // is not needed.
 const moreThanRead = /\bfor (no key )?(update|share|key share)\b|\bpg_|\b(nextval|setval|set_config)\b/;
 
-/** A statement that waits for the others of its message. */
+/** A statement that may be sent together with others. */
 interface Statement extends CompiledQuery {
   readonly isPrepared: boolean;
 }
 
-/** Makes `begin`, `commit` and similar commands prepared statements like all others. */
+/** Returns `begin`, `commit` or a similar command as a prepared statement. */
 function command(sql: string): Statement {
   return { ...CompiledQuery.raw(sql), isPrepared: true };
 }
 const commit = command('commit');
 
-/** The maximum number of deferred statements. */
+/** The maximum number of deferred statements in one message. */
 const MAX_DEFERRED = 20;
 
 /**
- * A connection of the pool for one unit of work. It is taken with the first statement. In a transaction, it is kept
- * from the first statement that is more than a plain read. `begin`, deferred statements and `commit` are sent together
- * with other statements.
+ * Creates a connection for one unit of work. It acquires a connection of the pool with the first statement. In a
+ * transaction, it keeps that connection from the first statement that is more than a plain read. `begin`, deferred
+ * statements and `commit` are sent together with other statements.
  */
 export function createUnitConnection(
   pool: Pool,
   { nameOf, onFailure, settings, silenceMs, hung }: ConnectionTools,
 ): UnitConnection {
   let client: PoolClient | undefined;
-  // `announced`: the unit has begun, but PostgreSQL only begins with the first statement that is more than a plain
-  // read.
+  // `announced`: the unit of work has begun a transaction, but PostgreSQL begins it only with the first statement that
+  // is more than a plain read.
   let transaction: 'none' | 'announced' | 'open' | 'ended' = 'none';
   let begin = command(`begin${settings}`);
   // Isolation levels and access modes affect reads too.
@@ -95,7 +97,7 @@ export function createUnitConnection(
     else held?.release(error);
   };
 
-  /** Sends the statements. Statements that can be prepared are sent together. */
+  /** Sends the statements: in one message if all of them can be prepared, or else one after the other. */
   async function send(queries: readonly Statement[]): Promise<PipelinedResult> {
     if (client === undefined && transaction === 'open') {
       return { results: [], error: new Error('the connection was lost') };
@@ -113,7 +115,7 @@ export function createUnitConnection(
 
   async function ask(queries: readonly Statement[]): Promise<readonly StatementResult[]> {
     const { results, error } = await send(queries);
-    // The first result is that of `begin`.
+    // The first result is the one of `begin`.
     if (queries[0] === begin && results.length > 0) transaction = 'open';
     if (error === undefined) return results;
     if (isConnectionLost(error)) release(error as Error);
@@ -124,8 +126,9 @@ export function createUnitConnection(
   }
 
   /**
-   * Retries on another connection if the first one breaks before it responds, as all idle connections do after a
-   * restart of the server. Only for statements that change nothing, or whose changes are not committed.
+   * Sends the statements, and sends them again on another connection if the first one breaks before it responds, as all
+   * idle connections do after a restart of the server. Only for statements that change nothing, or whose changes are
+   * not committed.
    */
   async function askTwice(queries: readonly Statement[]): Promise<readonly StatementResult[]> {
     const before = transaction;
@@ -144,7 +147,7 @@ export function createUnitConnection(
     return taken;
   }
 
-  /** Opens the transaction, with the deferred statements and `more`. */
+  /** Begins the transaction, together with the deferred statements and `more`. */
   async function open(more: readonly Statement[]): Promise<readonly StatementResult[]> {
     try {
       return await askTwice([begin, ...takeDeferred(), ...more]);
@@ -160,7 +163,7 @@ export function createUnitConnection(
   ): Promise<StatementResult> {
     const isEnd = commits && settings === '';
     if (transaction === 'announced') {
-      // A statement that commits is never sent twice.
+      // A message that commits is never sent twice.
       const results = await open(isEnd ? [] : [query]);
       if (!isEnd) return results.at(-1)!;
     }
@@ -190,7 +193,7 @@ export function createUnitConnection(
       return { rows: [] };
     }
     if (transaction === 'announced' && !hasModes && deferred.length === 0) {
-      // Settings last for a transaction.
+      // Without settings, a single statement needs no transaction. Settings last for a transaction.
       if ((isLast || commits) && settings === '') {
         transaction = 'ended';
         return resultOf(await runAlone(query, ask));
@@ -221,7 +224,7 @@ export function createUnitConnection(
     }
   }
 
-  /** Runs the work when no other statement of this unit is running. */
+  /** Runs the work while no other statement of this unit of work is running. */
   async function inTurn<T>(work: () => Promise<T>): Promise<T> {
     const entered = mutex.acquire();
     if (entered !== undefined) await entered;
@@ -253,7 +256,7 @@ export function createUnitConnection(
   };
 }
 
-/** The statements as prepared statements; undefined if one of them cannot be prepared. */
+/** Returns the statements as prepared statements; undefined if one of them cannot be prepared. */
 function namedOf(queries: readonly Statement[], nameOf: NameOf): NamedStatement[] | undefined {
   const named: NamedStatement[] = [];
   for (const query of queries) {
@@ -266,8 +269,10 @@ function namedOf(queries: readonly Statement[], nameOf: NameOf): NamedStatement[
 }
 
 /**
+ * Returns whether a statement may be prepared under a name.
+ *
  * NOTE: the texts of the entity manager vary with the length of lists, and a prepared `select *` fails after a column
- * was added. Texts of several commands cannot be prepared; only migrations send them.
+ * was added. A text with several commands cannot be prepared; only migrations send such texts.
  */
 function isNameable(query: Statement): boolean {
   return query.isPrepared || (query.query.kind !== 'RawNode' && query.parameters.length > 0);
@@ -298,7 +303,10 @@ async function sendSeparately(
   }
 }
 
-/** PostgreSQL answers `commit` with `ROLLBACK` when a statement of the transaction has failed. */
+/**
+ * Requires that `commit` has committed: PostgreSQL responds with `ROLLBACK` when a statement of the transaction has
+ * failed.
+ */
 function requireCommitted(results: readonly StatementResult[]): void {
   if (results.at(-1)?.tag.startsWith('ROLLBACK') === true) {
     throw new Error('the transaction was rolled back, because one of its statements had failed');

@@ -10,13 +10,16 @@ interface IdentifiedDatabase {
   readonly timeline: number;
   /** Whether the cluster was recovered to a point in time. PostgreSQL keeps this in its settings. */
   readonly hasTarget: boolean;
-  /** A text that changes with each start of the database server, for example after a copy of the disk was put back. */
+  /**
+   * A string that changes with each start of the database server, for example after a copy of the disk was put back.
+   */
   readonly startedAt: string;
 }
 
 /**
  * Identifies a PostgreSQL database. Loading a dump creates a new table, a different cluster has a different identifier,
- * and a recovery or a promotion starts a new timeline. A copy of the disk changes none of the three.
+ * and a recovery or a promotion starts a new timeline. A copy of the disk changes none of the three; only `startedAt`
+ * shows it.
  *
  * NOTE: uses the timeline of the current log, because `pg_control_checkpoint` still has the old one for some time after
  * a promotion.
@@ -41,8 +44,9 @@ export async function identifyDatabase(em: SqlEntityManager): Promise<Identified
 export type AskDatabase = <Row>(sql: string) => Promise<readonly Row[]>;
 
 /**
- * The reason why this version cannot use a PostgreSQL database; undefined if it can. Reasons are missing migrations,
- * migrations of a newer version that removed something this version uses, and tables that differ from the migrations.
+ * Returns why this version cannot use a PostgreSQL database; undefined if it can. Reasons are missing migrations,
+ * migrations of a newer version that removed something that this version uses, and tables that differ from the
+ * migrations.
  */
 export async function findSchemaFault(orm: Orm, ask: AskDatabase): Promise<string | undefined> {
   const { migrations } = await import('../migrations/migrations.ts');

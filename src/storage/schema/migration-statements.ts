@@ -1,20 +1,23 @@
 /** A statement of a migration for PostgreSQL, and its effect on running servers. */
 export interface MigrationStatement {
   readonly text: string;
-  /** The table that it changes. */
+  /** The table that the statement changes. */
   readonly table: string;
-  /** Its name before the migration; undefined for a new table. */
+  /** The name of the table before the migration; undefined for a new table. */
   readonly source: string | undefined;
-  /** The kind of statements that it blocks until the migration ends; undefined for a new table. */
+  /** Which statements of running servers wait until the migration ends, in words; undefined for a new table. */
   readonly lock: string | undefined;
-  /** Why a server of the previous version cannot continue after it; undefined if it can. */
+  /** Why a server of the previous version cannot continue after the statement; undefined if it can. */
   readonly contracts: string | undefined;
 }
 
 interface Kind {
   readonly pattern: RegExp;
   readonly lock: string | undefined;
-  /** Why the statement contracts the schema. The match is the whole statement. */
+  /**
+   * Why the statement contracts the schema, that is, removes what earlier versions use. The match is the whole
+   * statement.
+   */
   readonly contracts?: string;
 }
 
@@ -22,7 +25,7 @@ const ALL = 'reads and writes wait';
 const ALL_WHILE_READING = 'reads and writes wait while the table is read';
 const WRITES_WHILE_BUILDING = 'writes wait while the index is built';
 
-// The lock modes of PostgreSQL's documentation, section 13.3, in words. The first match wins.
+// The lock modes of PostgreSQL (documentation, section 13.3), in words. The first match wins.
 const kinds: readonly Kind[] = [
   { pattern: /^create (?:unlogged )?table (?:if not exists )?"(\w+)"/, lock: undefined },
   {
@@ -67,7 +70,7 @@ const kinds: readonly Kind[] = [
   },
   { pattern: /^alter table "(\w+)" add primary key/, lock: ALL_WHILE_READING },
   { pattern: /^alter (?:index|sequence) "(\w+)"/, lock: `${ALL} for a moment` },
-  // A block first names the rows that become a partition.
+  // The block first names the rows that become a partition.
   { pattern: /^do \$\$.*?"(\w+_p0)"/, lock: ALL_WHILE_READING },
   { pattern: /^alter table "(\w+)" .*\badd (?:column )?"/, lock: `${ALL} for a moment` },
   { pattern: /^alter table "(\w+)" .*\b(?:drop not null|set default|drop constraint)\b/, lock: ALL },
@@ -81,14 +84,14 @@ const kinds: readonly Kind[] = [
 ];
 
 /**
- * Reads the statements of a migration. Statements about a table that the migration itself creates affect no running
- * server.
+ * Reads the statements of a migration. Statements about a table that the migration itself creates do not affect running
+ * servers.
  *
  * @throws Error for an unknown kind of statement.
  */
 export function readStatements(postgres: string): MigrationStatement[] {
   const made = new Set<string>();
-  // Tables are tracked under their new name: a renamed table keeps its rows, and a new table may take its old name.
+  // Tables are tracked under their new name: a renamed table keeps its rows, and a new table may take the old name.
   const sources = new Map<string, string>();
   return splitStatements(postgres).map((text) => {
     const line = text.replaceAll(/\s+/g, ' ').toLowerCase();
@@ -108,15 +111,16 @@ export function readStatements(postgres: string): MigrationStatement[] {
   });
 }
 
-/** Statements end with a semicolon outside of quotes. */
+/** Splits SQL into statements, at semicolons outside of quotes. */
 function splitStatements(sql: string): string[] {
   const statements = sql.match(/(?:\$\$.*?\$\$|'[^']*'|"[^"]*"|--[^\n]*|[^;'"$])+/gs) ?? [];
   return statements.map((text) => text.replaceAll(/--[^\n]*/g, '').trim()).filter((text) => text !== '');
 }
 
 /**
- * The oldest migration that a server must have to continue after this migration, for migrations that contract the
- * schema: their names end with `-contract-0021`. Undefined for a migration that only adds.
+ * Returns the number of the oldest migration that a server must have to continue after this migration. It is in the
+ * names of migrations that contract the schema, which end with `-contract-0021`, for example. Undefined for a migration
+ * that only adds.
  *
  * NOTE: it is in the name, because servers of earlier versions know only the name of a migration.
  */

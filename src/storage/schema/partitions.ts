@@ -2,19 +2,19 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import { type RawBuilder, sql } from 'kysely';
 import { isPostgres } from '../sql-functions.ts';
 
-// Tables that only grow are partitioned on PostgreSQL, so that old rows are dropped with their partition instead of
+// On PostgreSQL, tables that only grow are partitioned, so that old rows are dropped with their partition instead of
 // being deleted. A partition is a range of the key, which increases with every row, rather than of the time. Primary
 // keys therefore stay unchanged, a page reads one or two partitions, and clock differences cannot put a row into the
 // wrong partition. Each range has about a week of rows.
 //
-// The default partition takes rows that no range covers, so writing never depends on this job.
+// The default partition takes rows that no range covers, so writing never depends on the job that adds ranges.
 
 /** A table that is partitioned by ranges of its key. */
 export interface PartitionedTable {
   readonly table: string;
-  /** A column that increases with every row. */
+  /** The name of a column that increases with every row. */
   readonly key: string;
-  /** A column with the time of a row, Unix ms. */
+  /** The name of the column with the time of a row, Unix ms. */
   readonly time: string;
 }
 
@@ -22,8 +22,8 @@ export interface PartitionedTable {
 export interface ExpiringTable extends PartitionedTable {
   readonly keptMs: number;
   /**
-   * An SQL expression: whether a partition contains rows that are still needed. Rows older than `beforeMs` have
-   * expired.
+   * Returns an SQL expression that is true if a partition contains rows that are still needed. Rows older than
+   * `beforeMs` have expired.
    */
   isNeeded(partition: Partition, beforeMs: number): RawBuilder<boolean>;
 }
@@ -35,26 +35,30 @@ export interface Partition {
   readonly to: number;
 }
 
-/** A partition has about as many rows as are written in this time. */
+/** A partition gets about as many rows as are written in this time. */
 const SPAN_MS = 7 * 24 * 60 * 60 * 1000;
 
 /**
- * CHOICE: expired rows are dropped with their partition, at most a week late. They are deleted individually only if few
- * rows are written, so that a partition spans more than a week.
+ * CHOICE: expired rows are dropped with their partition, at most a week late. They are deleted individually only if so
+ * few rows are written that a partition spans more than a week.
+ *
  * @returns how long after their expiry rows are deleted; 0 on SQLite.
  */
 export function graceOf(em: SqlEntityManager): number {
   return isPostgres(em.getKysely()) ? SPAN_MS : 0;
 }
 
-/** A range has at least as many keys as the busiest server writes between two runs, rounded to a multiple of 256. */
+/**
+ * A range has at least as many keys as the busiest server writes between two runs of the job. The limits are multiples
+ * of 256.
+ */
 const MIN_ROWS = 102_400;
 const MAX_ROWS = 51_200_000;
 
-/** How long adding or dropping a partition waits for queries on the table. Later queries wait behind it. */
+/** How long adding or dropping a partition waits for running queries on the table. Later queries wait behind it. */
 const LOCK_TIMEOUT = '250ms';
 
-/** The ranges of a table by increasing key, without the default partition; none on SQLite. */
+/** Returns the ranges of a table by increasing key, without the default partition; none on SQLite. */
 export async function partitionsOf(em: SqlEntityManager, table: string): Promise<Partition[]> {
   const database = em.getKysely();
   if (!isPostgres(database)) return [];
@@ -73,7 +77,7 @@ export async function partitionsOf(em: SqlEntityManager, table: string): Promise
 }
 
 /**
- * Adds the next range when rows are written to the newest range.
+ * Adds the next range once rows are written to the newest range.
  * @returns whether a range was added.
  */
 export async function extendPartitions(
@@ -95,7 +99,7 @@ export async function extendPartitions(
       : sizeOf({ rows: last.key - first.key + 1, elapsedMs: last.atMs - first.atMs });
   const database = em.getKysely();
   await waitBriefly(em);
-  // Lock it, so that no row is added while it is compared with the new range.
+  // Lock the default partition, so that no row is added to it while its keys are compared with the new range.
   const rest = `${table}_default`;
   await sql`lock table ${sql.table(rest)} in access exclusive mode`.execute(database);
   const { rows } = await sql<{ last: string | null }>`
@@ -173,7 +177,7 @@ function sizeOf({ rows, elapsedMs }: { readonly rows: number; readonly elapsedMs
   return roundUp(Math.min(MAX_ROWS, Math.max(MIN_ROWS, wanted)));
 }
 
-/** Rounds up to whole bundles of 256 records of the audit log. */
+/** Rounds up to a multiple of 256, because the audit log bundles 256 records. */
 function roundUp(count: number): number {
   return Math.ceil(count / 256) * 256;
 }

@@ -7,15 +7,15 @@ export interface CommitSync {
   /**
    * Resolves when every earlier commit is on disk.
    *
-   * @throws the error of the file system. After a failed sync, every later call throws this error too. After ten
-   * seconds, an error with the code ETIMEDOUT.
+   * @throws the error of the file system, and then again at every later call; an error with the code ETIMEDOUT after
+   * ten seconds.
    */
   flushed(): Promise<void>;
-  /** Resolves when the running sync has ended; undefined if none runs. Never rejects. */
+  /** Resolves when the running sync has ended or its callers have given up; undefined if none runs. Never rejects. */
   free(): Promise<void> | undefined;
   /** Resolves once every earlier `flushed()` has settled; undefined if none waits. Never rejects. */
   settled(): Promise<void> | undefined;
-  /** Must be called when the database is closed. Syncs the remaining commits. */
+  /** Syncs the remaining commits. Call it when the database is closed. */
   close(): Promise<void>;
 }
 
@@ -43,16 +43,16 @@ const systemCalls: SyncCalls = {
  */
 const LIMIT_MS = 10_000;
 
-/** The running sync, or the next one. */
+/** A sync that runs, or that runs next. */
 interface Sync {
   readonly ended: Promise<void>;
-  /** The same promise, which rejects when the sync takes too long. */
+  /** Settles with `ended`, but rejects when the sync takes too long. */
   readonly answer: Promise<void>;
 }
 
 /**
- * Syncs the write-ahead log of a database with `synchronous = NORMAL`, in a thread of the system. One sync covers all
- * commits before it. SQLite itself would sync each commit and block the event loop.
+ * Creates the sync for a database with `synchronous = NORMAL`. It syncs the write-ahead log in a thread of the system.
+ * One sync covers all commits before it. SQLite itself would sync each commit and block the event loop.
  *
  * A failed sync may have dropped data, and later syncs would not notice. After a failure, nothing is acknowledged until
  * the database is opened again.
@@ -102,7 +102,7 @@ export function createCommitSync(
   return {
     flushed() {
       if (running === undefined) return begin().answer;
-      // The running sync may have started before the commit.
+      // The running sync may have started before the commit, so wait for the next one.
       next ??= follow(running);
       return next.answer;
     },
@@ -127,7 +127,7 @@ function inTime(ended: Promise<void>, limitMs: number): Promise<void> {
     const timer = setTimeout(late, limitMs);
     ended.then(resolve, reject).finally(() => clearTimeout(timer));
   });
-  // The sync that `follow` starts has no caller of its own.
+  // Nobody may wait for a sync that `follow` starts. Its error is kept for later calls.
   answer.catch(() => undefined);
   return answer;
 }

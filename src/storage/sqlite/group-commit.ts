@@ -15,35 +15,42 @@ interface GroupedHandle {
 }
 
 /**
- * Transactions of one handle that SQLite commits together. They run one after the other, because each caller holds the
- * mutex.
+ * The transactions of one handle that SQLite commits together. They run one after the other, because each caller holds
+ * the mutex.
  */
 export interface GroupCommit {
   begin(): void;
   /**
-   * Must be called before each statement of the open transaction, except plain reads and a statement with `commits`.
-   * From then on, the transaction can be rolled back without affecting the others.
+   * Makes the open transaction a savepoint, so that it can be rolled back without affecting the others. Call it before
+   * each statement of the transaction, except plain reads and a statement with `commits`.
    */
   protect(): void;
   /**
    * Resolves when everything that the transaction has read is committed, and everything that it has written is on disk.
+   * Undefined if there is nothing to wait for.
    */
   commit(hasWritten: boolean): Promise<void> | undefined;
   /** Rolls back the open transaction only. Resolves when everything that it has read is committed, or has failed. */
   rollback(): Promise<void> | undefined;
   /** Throws if an error has ended the open transaction, because SQLite would commit the next statement on its own. */
   requireOpen(): void;
-  /** Must be called after an error, such as a full disk, that made SQLite roll back everything. */
+  /**
+   * Rejects all waiting transactions. Call it after an error, such as a full disk, that made SQLite roll back
+   * everything.
+   */
   lose(error: unknown): void;
-  /** Must be called before a read outside transactions. The read sees everything that this handle has committed. */
+  /**
+   * Prepares a read outside transactions. Call it before such a read, which then sees everything that this handle has
+   * committed.
+   */
   read(): void;
   /**
-   * Must be called before any other statement outside transactions, which SQLite commits on its own.
+   * Prepares any other statement outside transactions, which SQLite commits on its own. Call it before the statement.
    *
-   * @throws if an earlier transaction cannot be ended, because the statement would join it and be lost with it.
+   * @throws if an earlier transaction cannot be ended: the statement would join it and be lost with it.
    */
   single(): void;
-  /** Commits the waiting transactions. Must be called before anything else uses the handle. */
+  /** Commits the waiting transactions. Call it before anything else uses the handle. */
   flush(): void;
 }
 
@@ -51,7 +58,7 @@ export interface GroupCommit {
 interface Waiting {
   count: number;
   readonly committed: Promise<Committed>;
-  /** Undefined until a transaction that has written waits for it. */
+  /** Undefined until a transaction that has written waits for the disk. */
   onDisk: Promise<void> | undefined;
   resolve(committed: Committed): void;
   reject(error: unknown): void;
@@ -63,31 +70,35 @@ interface Committed {
 
 /**
  * CHOICE: after this many transactions, a group is committed before its turn of the event loop ends, so that a long
- * turn does not delay the earliest transactions.
+ * turn does not delay its earliest transactions.
  */
 const MAX_TOGETHER = 64;
 
-/** CHOICE: how long a transaction is held for a busy disk, ms. Other processes cannot write during this time. */
+/**
+ * CHOICE: how long a group waits for a busy disk before it is committed anyway, ms. Other processes cannot write during
+ * this time.
+ */
 const MAX_HELD_MS = 5;
 
 const NAME = 'one_of_group';
 
 /**
- * The waiting groups, by file. If another handle of this process locked the file, it would block the event loop until
- * its busy timeout ends, and a waiting group is only committed at the end of the turn.
+ * The waiting groups by file. A waiting group is only committed at the end of the turn. If another handle of this
+ * process locked the same file, it would block the event loop until its busy timeout ends.
  */
 const waitingOn = new Map<string, Set<GroupCommit>>();
 
-/** Commits the groups that wait in this process on a file. Must be called before another handle locks the file. */
+/** Commits the groups of this process that wait on a file. Call it before another handle locks the file. */
 export function flushFile(file: string): void {
   for (const group of waitingOn.get(file) ?? []) group.flush();
 }
 
 /**
- * SQLite takes longer to commit than to run a short transaction, whether it commits one or many. The transactions of
- * one turn of the event loop are therefore committed together: at the end of the turn, or once the disk has finished
- * the previous commits. The first transaction is SQLite's own; each later one is a savepoint in it. A transaction whose
- * only change is a statement with `commits` needs no savepoint, because SQLite undoes a failed statement.
+ * Creates a group commit. SQLite takes longer to commit than to run a short transaction, whether it commits one or
+ * many. The transactions of one turn of the event loop are therefore committed together: at the end of the turn, or
+ * once the disk has finished the previous commits. The first transaction is SQLite's own; each later one is a savepoint
+ * in it. A transaction whose only change is a statement with `commits` needs no savepoint, because SQLite undoes a
+ * failed statement.
  *
  * INVARIANT: nothing is acknowledged, or read outside a transaction, before it is committed. If the commit fails, all
  * transactions of the group fail and nothing of them remains.
@@ -99,7 +110,7 @@ export function createGroupCommit(handle: GroupedHandle): GroupCommit {
   let isLost = false;
   // Whether the open transaction is a savepoint.
   let isProtected = false;
-  // The turn has ended while a transaction was open. The group is committed when this transaction ends.
+  // Whether the turn has ended while a transaction was open. The group is then committed when this transaction ends.
   let isDue = false;
 
   function gather(): Waiting {
@@ -166,7 +177,7 @@ export function createGroupCommit(handle: GroupedHandle): GroupCommit {
     taken.resolve({ onDisk: flushed() });
   }
 
-  /** After an error. If this fails too, the next `begin` reports it. */
+  /** Rolls back everything after an error. If this fails too, the next `begin` reports it. */
   function rollBackAll(): void {
     try {
       if (isInTransaction()) run('rollback');
@@ -174,7 +185,8 @@ export function createGroupCommit(handle: GroupedHandle): GroupCommit {
   }
 
   /**
-   * Runs commands that end the open transaction. If they fail, this transaction and those before it are rolled back.
+   * Runs commands that end the open transaction. If they fail, this transaction and the waiting ones before it are
+   * rolled back.
    */
   function end(...commands: readonly string[]): void {
     isOpen = false;

@@ -6,7 +6,7 @@ import { flushFile } from './group-commit.ts';
 import { replaceHandle, type SqliteSlot } from './sqlite-dialect.ts';
 import { upgradeSqlite } from './upgrade-sqlite.ts';
 
-/** The storage classes that SQLite gives to the values of a column, by its declared type. */
+/** The storage classes that SQLite gives to the values of a column, by the declared type of the column. */
 const storageClasses: Readonly<Record<string, string>> = {
   TEXT: "'text'",
   BIGINT: "'integer'",
@@ -15,13 +15,13 @@ const storageClasses: Readonly<Record<string, string>> = {
   REAL: "'real', 'integer'",
 };
 
-/** Text columns with JSON, by table. */
+/** The names of text columns with JSON, by table. */
 type JsonColumns = ReadonlyMap<string, readonly string[]>;
 
 /**
- * The reason why a server of this version cannot run on the image of a foreign database; undefined if it can.
+ * Returns why a server of this version cannot run on the image of a foreign database; undefined if it can.
  *
- * @param steps SQL of the required schema, oldest first.
+ * @param steps the SQL of the required schema, oldest first.
  */
 export function damageOfImage(
   image: Buffer,
@@ -37,7 +37,7 @@ export function damageOfImage(
   });
 }
 
-/** The result of work on an image, or the reason why the image cannot be read. */
+/** Opens an image and returns the result of `work`, or the reason why the image cannot be read. */
 function reading(image: Buffer, work: (handle: SqliteHandle) => string | undefined): string | undefined {
   let handle: SqliteHandle | undefined;
   try {
@@ -51,7 +51,7 @@ function reading(image: Buffer, work: (handle: SqliteHandle) => string | undefin
   }
 }
 
-/** Running all migrations takes tens of milliseconds. */
+/** Cached, because running all migrations takes tens of milliseconds. */
 const expectedSchemas = new Map<readonly string[], string>();
 
 function expectedSchema(steps: readonly string[]): string {
@@ -78,7 +78,9 @@ function schemaOf(handle: SqliteHandle): string {
   return JSON.stringify([version, parts]);
 }
 
-/** Columns of tables that are not strict accept values of any type. */
+/**
+ * Returns a fault if a value has another type than its column. Columns of tables that are not strict accept any type.
+ */
 function wrongValueOf(handle: SqliteHandle): string | undefined {
   const tables = handle
     .prepare("select name from sqlite_schema where type = 'table' and name not like 'sqlite\\_%' escape '\\'")
@@ -97,7 +99,9 @@ function wrongValueOf(handle: SqliteHandle): string | undefined {
   return undefined;
 }
 
-/** A row whose JSON cannot be parsed breaks every request that reads it. */
+/**
+ * Returns a fault if a JSON column contains a value that is not JSON. Every request that reads such a row would fail.
+ */
 function wrongJsonOf(handle: SqliteHandle, jsonColumns: JsonColumns): string | undefined {
   for (const [table, columns] of jsonColumns) {
     for (const column of columns) {
@@ -110,7 +114,7 @@ function wrongJsonOf(handle: SqliteHandle, jsonColumns: JsonColumns): string | u
   return undefined;
 }
 
-/** The values by which a database recognizes its master keys. */
+/** Returns the values by which a database recognizes its master keys. */
 export function masterKeyChecksIn(image: Buffer): MasterKeyCheckRow[] {
   const handle = new Sqlite(image);
   try {
@@ -130,15 +134,16 @@ interface MasterKeyCheckRow {
   readonly wrappedDataKey: Buffer;
 }
 
-// https://www.sqlite.org/fileformat.html#the_database_header: the versions of the format for writing and for reading.
+// The offsets of the format versions for writing and reading
+// (https://www.sqlite.org/fileformat.html#the_database_header).
 const WRITE_VERSION = 18;
 const READ_VERSION = 19;
 const ROLLBACK_JOURNAL = 1;
-/** How long another process may keep the file locked. */
+/** How long to wait while another process keeps the file locked. */
 const LOCKED_MS = 5_000;
 const ALL_PAGES = 0x7fff_ffff;
 
-/** The whole content of a database. `new Sqlite(image)` opens it in memory. */
+/** Returns the whole content of a database. `new Sqlite(image)` opens it in memory. */
 export function imageOf(handle: SqliteHandle): Buffer {
   const image = handle.serialize();
   // A database in memory cannot use the write-ahead log of its file.
@@ -148,8 +153,8 @@ export function imageOf(handle: SqliteHandle): Buffer {
 }
 
 /**
- * Replaces the content of a SQLite file in one transaction, so a killed process leaves the old or the new content. Open
- * handles see the new content, also in other processes.
+ * Replaces the content of a SQLite file in one transaction, so a killed process leaves either the old or the new
+ * content. Open handles, also of other processes, see the new content.
  */
 export async function replaceContent(file: string, image: Buffer): Promise<void> {
   const source = new Sqlite(image);
@@ -166,7 +171,7 @@ export async function replaceContent(file: string, image: Buffer): Promise<void>
   }
 }
 
-/** How long a writer may keep the first database locked. */
+/** How long to wait while a writer keeps the first database locked. */
 const IMAGES_AT_ONCE_LOCKED_MS = 10_000;
 
 /**
@@ -198,7 +203,7 @@ function open(file: string, isReader: boolean): Sqlite.Database {
   return new Sqlite(file, { fileMustExist: true, timeout: IMAGES_AT_ONCE_LOCKED_MS, readonly: isReader });
 }
 
-/** The fault of a database file; undefined if it has none. */
+/** Returns the fault of a database file; undefined if it has none. */
 export function damageOf(file: string): string | undefined {
   try {
     const handle = new Sqlite(file, { fileMustExist: true, readonly: true });
@@ -213,10 +218,12 @@ export function damageOf(file: string): string | undefined {
   }
 }
 
-/** Where a database lives: in memory, where `open` creates another one, or in a file. */
+/** Where a database is: in memory, with a function that opens an image, or in a file. */
 type Place = { readonly open: (image: Buffer) => SqliteHandle } | { readonly file: string };
 
-/** Saves and replaces the content of a database in use. Waits until no transaction is open. */
+/**
+ * Returns the functions that save and replace the content of a database in use. They wait until no transaction is open.
+ */
 export function sqliteImages(slot: SqliteSlot, place: Place): DatabaseImages {
   const alone = async <T>(work: () => T | Promise<T>): Promise<T> => {
     await slot.mutex.acquire();

@@ -5,19 +5,19 @@ interface ReadHandle {
 }
 
 /**
- * Reads outside transactions. From the second read of a turn on, they share a transaction and thus one state of the
- * database.
+ * Groups reads outside transactions. From the second read of a turn of the event loop on, they share a transaction and
+ * thus one state of the database.
  */
 export interface SharedReads {
-  /** Must be called before such a read. */
+  /** Call it before a read outside transactions. */
   join(): void;
-  /** Must be called before anything else uses the handle. */
+  /** Ends the shared transaction. Call it before anything else uses the handle. */
   end(): void;
 }
 
 /**
- * Outside transactions, each statement locks the file, finds the newest state of the database, and unlocks the file.
- * These system calls take twice as long as reading a row by its key. From the second read of a turn of the event loop
+ * Creates the groups. Outside transactions, each statement locks the file, finds the newest state of the database, and
+ * unlocks the file. These system calls take twice as long as reading a row by its key. From the second read of a turn
  * on, reads therefore share a transaction, which ends with the turn.
  *
  * INVARIANT: a read sees everything that was committed before its turn, and everything that this handle has committed.
@@ -27,7 +27,7 @@ export interface SharedReads {
  * is only a command that runs next to the server.
  */
 export function shareReads({ run, isInTransaction }: ReadHandle): SharedReads {
-  // The reads of this turn since anything else has used the handle.
+  // The number of reads in this turn since anything else used the handle.
   let count = 0;
   let isOpen = false;
   let isTurnWatched = false;
@@ -36,7 +36,7 @@ export function shareReads({ run, isInTransaction }: ReadHandle): SharedReads {
     count = 0;
     if (!isOpen) return;
     try {
-      // A failed statement may have ended it.
+      // A failed statement may have ended the transaction.
       if (isInTransaction()) run('rollback');
       isOpen = false;
     } catch {

@@ -34,7 +34,7 @@ const rowLocks: ReadonlySet<SelectModifierNode['modifier']> = new Set([
 ]);
 
 /**
- * Kysely's compiler for SQLite without row locks (`for update`, `skip locked` and the like). SQLite neither parses nor
+ * Compiles queries for SQLite without row locks (`for update`, `skip locked` and the like). SQLite neither parses nor
  * needs them; see `locks.ts`. MikroORM also leaves out the `lockMode` of its own queries.
  *
  * NOTE: a class, because Kysely's compilers can only be extended by inheritance.
@@ -51,7 +51,7 @@ function withoutRowLocks(node: SelectQueryNode): SelectQueryNode {
   return { ...node, endModifiers };
 }
 
-/** The maximum of prepared statements. Lists of different lengths make new texts. */
+/** The maximum number of prepared statements, because each length of a list makes another text. */
 const MAX_PREPARED = 500;
 
 interface PreparedStatement {
@@ -63,7 +63,7 @@ interface PreparedStatement {
   readonly isPlainRead: boolean;
 }
 
-/** A replaceable better-sqlite3 handle, its prepared statements, and its current user. */
+/** A better-sqlite3 handle that can be replaced, and what belongs to it. */
 export interface SqliteSlot {
   handle: Database;
   readonly statements: Map<string, PreparedStatement>;
@@ -75,7 +75,7 @@ export interface SqliteSlot {
   readonly onFailure?: ((error: unknown) => void) | undefined;
 }
 
-/** Creates a slot for a handle, and defines the SQL functions on the handle. */
+/** Creates a slot for a handle, and defines our SQL functions on the handle. */
 export function slotOf(
   handle: Database,
   { sync, onFailure }: Pick<SqliteSlot, 'sync' | 'onFailure'> = {},
@@ -106,15 +106,15 @@ export function replaceHandle(slot: SqliteSlot, handle: Database): Database {
 }
 
 /**
- * Kysely over one better-sqlite3 handle. It differs from Kysely's own SQLite dialect in six ways:
+ * Returns the Kysely dialect for one better-sqlite3 handle. It differs from Kysely's own SQLite dialect in six ways:
  *
  * - Prepared statements are kept.
  * - Row locks are omitted.
- * - A transaction begins with its first statement, so an operation blocks no others before it uses the database.
- *    Deriving a key, for example, takes milliseconds.
+ * - A transaction begins with its first statement, so a unit of work blocks no others before it uses the database.
+ *   Deriving a key, for example, takes milliseconds.
  * - The next transaction may begin before a commit is on disk.
  * - SQLite commits several transactions at once.
- * - Reads of the same turn share a transaction.
+ * - Reads of the same turn of the event loop share a transaction.
  *
  * INVARIANT: the handle is a single connection, so all other callers wait while a transaction is open.
  *
@@ -129,7 +129,7 @@ export function sqliteDialect(slot: SqliteSlot): OwnDialect {
   };
   return {
     open,
-    // A single shared object, because it has no state between statements.
+    // One connection is enough for all statements outside transactions, because it has no state between statements.
     execute: open().executeQuery,
     createDriver: () => driverOf({ open }, destroy),
     createQueryCompiler: () => new LocklessQueryCompiler(),
@@ -138,7 +138,7 @@ export function sqliteDialect(slot: SqliteSlot): OwnDialect {
   };
 }
 
-/** Kysely may hand out connections at any time. Our mutex separates the transactions. */
+/** Returns an adapter that lets Kysely use connections at any time. Our mutex separates the transactions. */
 function createAdapter(): DialectAdapter {
   const adapter = new SqliteAdapter();
   Object.defineProperty(adapter, 'supportsMultipleConnections', { value: true });
@@ -176,7 +176,8 @@ function createConnection(slot: SqliteSlot): UnitConnection {
   }
 
   /**
-   * INVARIANT: the only await before the statement is the mutex. After any other await, a concurrent statement of the
+   * Runs a statement.
+   * INVARIANT: before the statement, it awaits only the mutex. After any other await, a concurrent statement of the
    * same unit of work could begin the transaction again.
    */
   async function executeQuery<Row>(
@@ -221,7 +222,10 @@ function createConnection(slot: SqliteSlot): UnitConnection {
     return ranInside(runStatement<Row>(slot, statement, query));
   }
 
-  /** Needs no savepoint: a failed statement has no effect, and a successful one is committed when this returns. */
+  /**
+   * Runs a statement with `commits`. It needs no savepoint: a failed statement has no effect, and a successful one is
+   * committed when this returns.
+   */
   async function runLast<Row>(query: CompiledQuery): Promise<QueryResult<Row>> {
     commits.requireOpen();
     const result = ranInside(runStatement<Row>(slot, prepare(slot, query.sql), query));
@@ -243,7 +247,7 @@ function createConnection(slot: SqliteSlot): UnitConnection {
     try {
       ended = command === 'commit' ? commits.commit(hasWritten) : commits.rollback();
     } finally {
-      // Release the mutex before the commit is on disk, so that later transactions can join the commit.
+      // Release the mutex before the commit is on disk, so that later transactions can join the sync.
       mutex.release();
     }
     await ended;
@@ -277,7 +281,7 @@ async function flushed(slot: SqliteSlot): Promise<void> {
   }
 }
 
-/** The result of a statement. */
+/** A statement that has run, and whether it has written. */
 interface Ran<Row> {
   readonly result: QueryResult<Row>;
   readonly isWrite: boolean;
@@ -300,7 +304,7 @@ function runStatement<Row>(
   }
 }
 
-/** A prepared command takes half the time of `exec`. */
+/** Runs a command, such as `begin`, as a prepared statement, which takes half the time of `exec`. */
 function runCommand(slot: SqliteSlot, command: string): void {
   const { statement } = prepare(slot, command);
   try {
@@ -337,8 +341,8 @@ function prepare(slot: SqliteSlot, sql: string): PreparedStatement {
 const plainRead = /^\s*(?:select|with)\b/i;
 
 /**
- * HOT: SQLite plans a statement again each time the value of a bare `limit ?` is bound. This takes ten times as long as
- * reading a row by its key. SQLite does not look into an expression.
+ * Casts the parameter of `limit`. HOT: SQLite plans a statement again each time a value is bound to a bare `limit ?`.
+ * This takes ten times as long as reading a row by its key. SQLite does not look into an expression.
  */
 function withSteadyLimit(sql: string): string {
   return sql.replaceAll(/\blimit \?/gi, 'limit cast(? as integer)');

@@ -1,6 +1,6 @@
 import type { Database as SqliteHandle } from 'better-sqlite3';
 
-/** Thrown for a SQLite file whose schema this version cannot read. */
+/** Thrown for a SQLite file that cannot be upgraded to the schema of this version. */
 export class StorageVersionError extends Error {
   constructor(file: string, reason: string, options?: ErrorOptions) {
     super(
@@ -13,11 +13,11 @@ export class StorageVersionError extends Error {
 }
 
 /**
- * Migrates a SQLite file to the newest schema. A new file runs every step, an older file the missing steps.
+ * Migrates a SQLite file to the newest schema. A new file gets every step, an older file the missing steps.
  * `user_version` stores the number of applied steps.
  *
  * @param steps SQL, oldest first. Released steps never change.
- * @param stepsOf interprets the `user_version` of files from before steps were counted.
+ * @param stepsOf interprets the `user_version` of files that were written before steps were counted.
  * @throws StorageVersionError for a file of a newer version, and when a step fails on the data. The file is then
  * unchanged.
  */
