@@ -134,7 +134,7 @@ const caFileName = 'ca.pem';
 
 /**
  * Adds the authority to the file of all authorities in the folder, which clients trust. Servers for different hosts
- * have different authorities, and so does a renewed certificate, but clients need not change.
+ * have different authorities, and a renewed certificate has a new one, but clients keep trusting the same file.
  *
  * NOTE: it reads the file again after writing it, because another process may have written the file without this
  * authority.

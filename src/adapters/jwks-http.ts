@@ -71,7 +71,7 @@ function isWithin(durationMs: number, sinceMs: number | undefined, nowMs: number
 async function fetchKeys(url: string): Promise<Jwk[]> {
   const response = await fetch(url, {
     headers: { accept: 'application/json' },
-    // The operator configured this address, not the target of a redirect.
+    // Follow no redirect, because the operator has configured only this address.
     redirect: 'error',
     signal: AbortSignal.timeout(TIMEOUT_MS),
   });

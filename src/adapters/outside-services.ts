@@ -24,7 +24,7 @@ export class ChainUnavailableError extends Error {
  * Thrown when a provider could not be reached, or its response was invalid. Whether a request had an effect is unknown.
  */
 export class ProviderUnavailableError extends Error {
-  /** `isUnavailable` in `errors.ts` reads this field. */
+  /** Marks the error for `isUnavailable` in `errors.ts`. */
   readonly isUnavailable = true;
 
   constructor(message: string, options?: ErrorOptions) {
@@ -35,7 +35,7 @@ export class ProviderUnavailableError extends Error {
 
 /** Thrown when the nodes of a chain return different results for the same query. The message does not name any node. */
 export class NodesDisagreeError extends Error {
-  /** `disagreementOf` in `errors.ts` reads this field. */
+  /** Marks the error for `disagreementOf` in `errors.ts`. */
   readonly isDisagreement = true;
 
   constructor(caip2: string, what: string) {

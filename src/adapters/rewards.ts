@@ -225,7 +225,7 @@ async function fetchRewards({ url, apiKey, chainId, address }: Question): Promis
     const response = await tracedFetch(`${url}/v4/users/${address}/rewards?chainId=${chainId}`, {
       span: 'rewards',
       headers: { accept: 'application/json', ...(apiKey === undefined ? {} : { 'x-api-key': apiKey }) },
-      // The operator configured this address, not the target of a redirect.
+      // Follow no redirect, because the operator has configured only this address.
       redirect: 'error',
       signal: AbortSignal.timeout(TIMEOUT_MS),
     });

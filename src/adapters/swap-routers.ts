@@ -11,7 +11,7 @@ import type { Clock } from '../ports/runtime.ts';
 const QUOTE_SECONDS = 60;
 const DEADLINE_SECONDS = 1200n;
 const FULL_BPS = 10_000n;
-// CHOICE: the quotes of nodes that are a few blocks apart may differ by at most 1/100.
+// CHOICE: the maximum difference between the quotes of nodes, which may be a few blocks apart: 1/100.
 const QUOTE_TOLERANCE = 100n;
 const MAX_UINT256 = 2n ** 256n - 1n;
 // CHOICE: an amount of gas close to what the contracts use.
@@ -39,9 +39,9 @@ interface Router {
 }
 
 /**
- * Finds routes through routers with the interface of Uniswap V2, by read-only calls. The same code serves simulated
- * and real chains. The native asset is swapped for its wrapped token at one to one. A pair without a pool goes
- * through the wrapped token.
+ * Returns the source of routes through routers with the interface of Uniswap V2. It makes only read-only calls, and
+ * serves simulated and real chains. The native asset is swapped for its wrapped token at one to one. A pair without a
+ * pool goes through the wrapped token.
  *
  * INVARIANT: only the configured router, and the wrapped token that it names, are ever called or approved.
  */
@@ -200,7 +200,7 @@ interface PathAmounts {
   readonly rawOutput: bigint;
 }
 
-/** Asks the router for the output or the cost of a path. Undefined when the router has none. */
+/** Reads the output or the cost of a path from the router. Undefined when the router has none. */
 async function amountsOn(
   { chain, address }: Router,
   path: readonly string[],

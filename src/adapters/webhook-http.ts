@@ -104,7 +104,7 @@ class AddressNotAllowedError extends Error {
   readonly code = 'ADDRESS_NOT_ALLOWED';
 }
 
-/** Sends events over HTTP with keep-alive connections. */
+/** Creates a sender of events that uses HTTP with keep-alive connections. */
 export function createWebhookSender(options: SenderOptions): WebhookSender {
   const sockets: Sockets = { open: 0 };
   const dispatcher = loadOnce(() => makeDispatcher(options, sockets));
@@ -199,7 +199,7 @@ async function makeDispatcher(
   });
   return new Agent({
     keepAliveTimeout: KEEP_ALIVE_MS,
-    // The time limit of the attempt covers both phases.
+    // No limits of their own, because the time limit of the attempt covers both phases.
     headersTimeout: 0,
     bodyTimeout: 0,
     connect(options, callback) {

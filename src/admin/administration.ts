@@ -268,7 +268,7 @@ function view(app: App): AdministeredApp {
 interface AdministeredUser {
   readonly id: string;
   readonly app_id: string;
-  /** The types of the accounts. */
+  /** The types of the linked accounts, such as `email`. */
   readonly linked_accounts: readonly string[];
 }
 

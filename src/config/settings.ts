@@ -300,7 +300,7 @@ const sandboxSettings = {
     help: 'confirm each transaction on simulated chains after this time, 0 immediately',
   },
   preparedKeys: {
-    // CHOICE: enough for a burst of 500 wallets. It takes 0.5 MB.
+    // CHOICE: enough for a burst of 500 new wallets. The prepared keys take 0.5 MB.
     ...{ flag: '--prepared-keys <count>', on: sandbox, default: '512', read: check.whole(0, 10_000) },
     help: 'how many keys of new wallets to prepare while idle, 0 for none; a seed gives the same keys in any case',
   },

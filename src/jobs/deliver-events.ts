@@ -33,10 +33,10 @@ const TURN_MS = 5_000;
 const REST_MS = 5_000;
 
 /**
- * Assigns recorded events to the endpoints that subscribe to them, and delivers the due events. Endpoints are served
- * concurrently within common limits (`createDeliverySlots`), so a slow endpoint does not delay the others. All state
- * is in the database. After a crash, another process or a restarted process continues, and repeats at most the
- * requests that were in progress.
+ * Creates the job that assigns recorded events to the endpoints that subscribe to them, and delivers the due events.
+ * Endpoints are served concurrently within common limits (`createDeliverySlots`), so a slow endpoint does not delay the
+ * others. All state is in the database. After a crash, another process or a restarted process continues, and repeats at
+ * most the requests that were in progress.
  */
 export function deliverEvents(
   given: Omit<WorkerOptions, 'journal' | 'slots'> & { readonly delay?: DelayDelivery | undefined },

@@ -5,7 +5,7 @@ import type { Job } from './runner.ts';
 
 const EVERY_MS = 10_000;
 
-/** Marks expired intents, and settles the intents that a crash left in `processing`. */
+/** Creates the job that marks expired intents, and settles the intents that a crash left in `processing`. */
 export function expireIntents({ services, inUnit }: JobContext): Job {
   return {
     name: 'expire-intents',

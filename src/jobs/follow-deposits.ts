@@ -14,9 +14,9 @@ const BATCH = 100;
 type Followed = AnyChain & Required<Pick<AnyChain, 'transfersAfter'>>;
 
 /**
- * Reads new transfers on every chain that lists them, from the last stored position, and records the deposits of
- * wallets. Chains are called between transactions, independently of one another. After a crash, the same transfers
- * are read again.
+ * Creates the job that reads new transfers on every chain that lists them, from the last stored position, and records
+ * the deposits of wallets. Chains are called between transactions, independently of one another. After a crash, the
+ * same transfers are read again.
  */
 export function followDeposits({ services, inUnit }: JobContext): Job {
   const report = outagesIn(services.log, 'the transfers of a chain could not be read; it is tried again');

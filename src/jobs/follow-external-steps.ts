@@ -15,8 +15,8 @@ const EVERY_MS = 1000;
 const BATCH = 20;
 
 /**
- * Follows the steps that other systems perform, from the deposit until they have paid out or refunded. The systems are
- * polled between transactions, independently of one another.
+ * Creates the job that follows the steps that other systems perform, from the deposit until they have paid out or
+ * refunded. The systems are polled between transactions, independently of one another.
  */
 export function followExternalSteps({ services, inUnit }: JobContext): Job {
   const { clock, log } = services;

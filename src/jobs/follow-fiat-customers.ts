@@ -11,8 +11,8 @@ const EVERY_MS = 1000;
 const BATCH = 20;
 
 /**
- * Polls providers about customers that are due, each provider independently of the others. Polling alone is
- * sufficient; notifications of providers only make it faster.
+ * Creates the job that polls providers about customers that are due, each provider independently of the others. Polling
+ * alone is sufficient; notifications of providers only make it faster.
  */
 export function followFiatCustomers({ services, inUnit }: JobContext): Job {
   const { clock, log, processId } = services;

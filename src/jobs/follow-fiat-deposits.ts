@@ -35,8 +35,8 @@ type Subject =
   | { readonly of: 'arrival'; readonly chain: string };
 
 /**
- * Follows fiat deposits from the provider's history until a block of a supported chain includes them, and
- * synchronizes deposit accounts with the provider. Providers and chains are polled between transactions,
+ * Creates the job that follows fiat deposits from the provider's history until a block of a supported chain includes
+ * them, and synchronizes deposit accounts with the provider. Providers and chains are polled between transactions,
  * independently of one another.
  */
 export function followFiatDeposits({ services, inUnit }: JobContext): Job {

@@ -20,9 +20,9 @@ const BATCH = 20;
 const UNITS_AT_ONCE = 4;
 
 /**
- * Follows transactions until they are final. Broadcasts a transaction again when its chain does not have it, in
- * particular a transaction that was signed just before a crash. Chains are called between transactions, independently
- * of one another. A transaction that waits for another one is followed after it, with its status.
+ * Creates the job that follows transactions until they are final. It broadcasts a transaction again when its chain does
+ * not have it, in particular a transaction that was signed just before a crash. Chains are called between transactions,
+ * independently of one another. A transaction that waits for another one is followed after it, with its status.
  */
 export function followTransactions({ services, inUnit: openUnit }: JobContext): Job {
   const inUnit = fewAtOnce(openUnit, UNITS_AT_ONCE);

@@ -11,8 +11,8 @@ const EVERY_MS = 1000;
 const BATCH = 20;
 
 /**
- * Reports to issuers which cards end or are frozen because of a change of their user or wallet. Issuers are
- * called between transactions, each environment independently.
+ * Creates the job that reports to issuers which cards end or are frozen because of a change of their user or wallet.
+ * Issuers are called between transactions, each environment independently.
  */
 export function keepCards({ services, inUnit }: JobContext): Job {
   const { clock, log } = services;

@@ -4,7 +4,7 @@ import type { Job } from './runner.ts';
 
 const EVERY_MS = 15_000;
 
-/** Makes work due whose due time is so far ahead that only a wrong clock can have set it. */
+/** Creates the job that makes work due whose due time is so far ahead that only a wrong clock can have set it. */
 export function pullBack({ services, inUnit }: JobContext): Job {
   return {
     name: 'pull-back-checks',

@@ -11,8 +11,8 @@ const UNITS_AT_ONCE = 4;
 const AGAIN_MS = 2000;
 
 /**
- * Reads the movements in the transactions of wallet actions whose outcome depends on them. Chains are called between
- * transactions, independently of one another.
+ * Creates the job that reads the movements in the transactions of wallet actions whose outcome depends on them. Chains
+ * are called between transactions, independently of one another.
  */
 export function readEffects({ services, inUnit: openUnit }: JobContext): Job {
   const { chains, clock, log } = services;

@@ -9,8 +9,8 @@ const EVERY_MS = 1000;
 const BATCH = 10;
 
 /**
- * Runs executions of automations. Chains and services are called between transactions, each chain independently of
- * the others.
+ * Creates the job that runs executions of automations. Chains and services are called between transactions, each chain
+ * independently of the others.
  */
 export function runAutomations({
   services,

@@ -6,7 +6,10 @@ import type { Job } from './runner.ts';
 
 const EVERY_MS = 1000;
 
-/** Settles wallet actions whose transactions have ended, and the intents and executions that started them. */
+/**
+ * Creates the job that settles wallet actions whose transactions have ended, and the intents and executions that
+ * started them.
+ */
 export function runWalletActions({ services, inUnit }: JobContext): Job {
   return {
     name: 'run-wallet-actions',

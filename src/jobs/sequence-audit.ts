@@ -12,7 +12,7 @@ import type { Job } from './runner.ts';
 /** With this interval, a record is in the log and covered by a signed checkpoint within a second. */
 const EVERY_MS = 500;
 
-/** Places the records of the audit log into its Merkle tree and signs the newest checkpoint. */
+/** Creates the job that places the records of the audit log into its Merkle tree and signs the newest checkpoint. */
 export function sequenceAudit({
   services,
   inUnit,

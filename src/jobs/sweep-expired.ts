@@ -26,9 +26,9 @@ const lateDrops = [dropExpiredAnswers, dropStaleRecords];
 const drops = [dropExpiredSignatures, dropExpiredImports, dropOldDeliveries, dropOldCheckpoints];
 
 /**
- * Deletes expired rows: stored responses of idempotency keys, used signatures, unfinished imports, amounts outside of
- * every aggregation window, old webhook deliveries, old records of wallet uses, old checkpoints of the audit log, and
- * codes, tokens and grants of devices.
+ * Creates the job that deletes expired rows: stored responses of idempotency keys, used signatures, unfinished imports,
+ * amounts outside of every aggregation window, old webhook deliveries, old records of wallet uses, old checkpoints of
+ * the audit log, and codes, tokens and grants of devices.
  */
 export function sweepExpired({ services, inUnit }: JobContext): Job {
   return {

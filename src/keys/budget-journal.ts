@@ -15,7 +15,7 @@ import type { RecordedRequest } from '../engine/authorization/signing-budget.ts'
 
 /** Thrown when the count of a request cannot be stored. Nothing is signed then. */
 class JournalError extends Error {
-  /** Recognized by `isUnavailable` of `errors.ts`. */
+  /** Marks the error for `isUnavailable` in `errors.ts`. */
   readonly isUnavailable = true;
   readonly unavailable = 'the signer';
 

@@ -77,7 +77,7 @@ export class KeyStoreError extends Error {
  * attempt may succeed.
  */
 export class MasterKeyUnavailableError extends KeyStoreError {
-  /** Recognized by `isUnavailable` of `errors.ts`. */
+  /** Marks the error for `isUnavailable` in `errors.ts`. */
   readonly isUnavailable = true;
   readonly unavailable = 'the key management service';
 

@@ -8,7 +8,7 @@ import { KeyStoreError, MasterKeyUnavailableError } from './master-keys.ts';
 
 /** Thrown when the signer cannot be reached, is busy, or has failed. It may have signed, but nothing was stored. */
 export class SignerUnavailableError extends Error {
-  /** Recognized by `isUnavailable` of `errors.ts`. */
+  /** Marks the error for `isUnavailable` in `errors.ts`. */
   readonly isUnavailable = true;
   readonly unavailable = 'the signer';
 
@@ -20,7 +20,7 @@ export class SignerUnavailableError extends Error {
 
 /** Thrown for a call that exceeds the maximum length of a message. The call was not sent. */
 export class CallTooLargeError extends Error {
-  /** Recognized by `isTooLarge` of `errors.ts`. */
+  /** Marks the error for `isTooLarge` in `errors.ts`. */
   readonly isTooLarge = true;
 
   constructor(cause: Error) {

@@ -80,7 +80,7 @@ export interface HpkeMessage {
   readonly ciphertext: Uint8Array;
 }
 
-/** A wallet's key as the caller of an import encrypted it. */
+/** A wallet's key, as the caller of an import has encrypted it. */
 export interface SubmittedKey extends HpkeMessage {
   readonly parameters: HpkeParameters;
   readonly form: 'phrase' | 'private-key';

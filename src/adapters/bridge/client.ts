@@ -201,7 +201,7 @@ async function send(
         ...(key === undefined ? {} : { 'idempotency-key': key }),
       },
       ...(payload === undefined ? {} : { body: payload }),
-      // The operator configured this address, not the target of a redirect.
+      // Follow no redirect, because the operator has configured only this address.
       redirect: 'error',
       signal: AbortSignal.timeout(limits.timeoutMs + uploadMs),
     });

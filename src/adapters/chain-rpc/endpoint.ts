@@ -140,7 +140,7 @@ async function post(
       method: 'POST',
       headers: { 'content-type': 'application/json', accept: 'application/json' },
       body,
-      // The operator configured this address, not the target of a redirect.
+      // Follow no redirect, because the operator has configured only this address.
       redirect: 'error',
       signal: AbortSignal.timeout(timeoutMs),
     });
