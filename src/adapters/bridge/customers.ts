@@ -39,7 +39,7 @@ function contactBody(order: CustomerOrder): object {
 /**
  * Converts submitted data to the service's format.
  *
- * NOTE: fields that its documentation does not contain are sent under their names in the contract.
+ * NOTE: fields that its documentation does not contain are sent under their names in the API.
  */
 function submissionBody(submission: Submission): object {
   const person = personBody(submission.data as Fields);

@@ -64,7 +64,11 @@ interface Comparison {
   readonly marks: readonly number[];
 }
 
-/** @param asks functions that query over at least two different connections. */
+/**
+ * Compares what several connections see of the server.
+ *
+ * @param asks functions that query over at least two different connections.
+ */
 export async function compareConnections(
   asks: readonly Ask[],
   { isPooled, marks }: Comparison,
