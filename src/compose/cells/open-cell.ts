@@ -65,6 +65,17 @@ export interface CellConnections {
   close(): Promise<void>;
 }
 
+/** The parts of a server that belong to one cell. */
+interface CellParts {
+  readonly admission: Admission | undefined;
+  /**
+   * Called with the identity of the database before the first job runs.
+   *
+   * @throws StartError when another cell of this server has the same database.
+   */
+  readonly claim: (identity: string) => void;
+}
+
 /** A cell that has started: its jobs run, and it handles requests. */
 export interface OpenCell extends Cell {
   readonly services: Services;
@@ -130,7 +141,7 @@ export async function connectCell(
 export async function startCell(
   { settings, database, jobsDatabase, pulse, counters, replica, onDoubt }: CellConnections,
   { config, services: shared, metrics, check, failures }: SharedParts,
-  admission: Admission | undefined,
+  { admission, claim }: CellParts,
 ): Promise<OpenCell> {
   const { name } = settings;
   const { log, keyStore, ids, clock } = shared;
@@ -159,6 +170,7 @@ export async function startCell(
   try {
     await requireMigrated(database);
     await waitUntilWritable(database, log);
+    claim((await identifyDatabase(database.orm.em.fork())).cluster);
     await requireMasterKey(database, keyStore, MASTER_KEY_ADVICE);
     await restores.open();
     await audit.open();

@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import type { ServeConfig } from '../../config/config.ts';
+import { StartError } from '../../config/start-error.ts';
 import { notFound } from '../../errors.ts';
 import { operations } from '../../generated/operations.ts';
 import type { Log } from '../../ports/runtime.ts';
@@ -77,6 +78,14 @@ export async function connectCells(
   };
 }
 
+/** Two cells of the cells file have the same database, whose jobs would run twice. */
+class SharedDatabaseError extends StartError {
+  constructor(first: string, second: string) {
+    super(`the cells \`${first}\` and \`${second}\` have the same database and schema`);
+    this.name = 'SharedDatabaseError';
+  }
+}
+
 interface OpenOptions {
   readonly shared: SharedParts;
   readonly admissionOf: (name: string) => Admission | undefined;
@@ -98,14 +107,28 @@ export async function openCells(
 ): Promise<Cells> {
   const { log } = shared.services;
   const open = new Map<string, OpenCell>();
+  const owners = new Map<string, string>();
+  const claim = (name: string, identity: string): void => {
+    const owner = owners.get(identity) ?? name;
+    owners.set(identity, owner);
+    if (owner !== name) throw new SharedDatabaseError(owner, name);
+  };
   const start = async (cell: CellConnections): Promise<OpenCell> => {
-    const started = await startCell(cell, shared, admissionOf(cell.settings.name));
+    const { name } = cell.settings;
+    const started = await startCell(cell, shared, {
+      admission: admissionOf(name),
+      claim: (identity) => claim(name, identity),
+    });
     open.set(started.name, started);
     return started;
   };
   const results = await Promise.allSettled(connected.map(start));
   const failures = results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []));
-  if (open.size === 0) throw failures[0];
+  const shares = failures.find((failure) => failure instanceof SharedDatabaseError);
+  if (shares !== undefined || open.size === 0) {
+    await Promise.all([...open.values()].map((cell) => cell.close()));
+    throw shares ?? failures[0];
+  }
   await directory?.prepare().catch((err) => log.error({ err }, 'the directory of cells is unavailable'));
 
   let isStopped = false;

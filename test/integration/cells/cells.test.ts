@@ -56,7 +56,12 @@ beforeAll(async () => {
   };
   writeFileSync(path, JSON.stringify(file));
   // The machine of the tests may be busy: requests are not refused because the event loop is late.
-  server = await startProduction({ ...keys, CUSTOS_CELLS_FILE: path, CUSTOS_MAX_DELAY_MS: '3000' });
+  server = await startProduction({
+    ...keys,
+    CUSTOS_CELLS_FILE: path,
+    CUSTOS_MAX_DELAY_MS: '3000',
+    CUSTOS_RATE_LIMIT: '0',
+  });
 });
 afterAll(async () => {
   await server.close();
@@ -259,4 +264,16 @@ test('a server starts while a cell is away, and serves it when it is back', asyn
     proxies.us.thaw();
     await second.close();
   }
+});
+
+test('a server does not start when two cells have the same database', async () => {
+  const twice = join(folder, 'twice.json');
+  const again = `${file.cells[0]!.database_url}?application_name=again`;
+  writeFileSync(
+    twice,
+    JSON.stringify({ ...file, cells: [...file.cells, { name: 'asia', database_url: again }] }),
+  );
+  await expect(startProduction({ ...keys, CUSTOS_CELLS_FILE: twice })).rejects.toThrow(
+    /the cells `(eu|asia)` and `(eu|asia)` have the same database and schema/,
+  );
 });
