@@ -2867,7 +2867,7 @@ export const sharedDecisions: readonly SandboxDecision[] = [
   "symbol": "MAX_GROUPS"
  },
  {
-  "text": "the maximum number of calls of one request that an aggregation counts. The limit on comparisons can refuse the request earlier.",
+  "text": "the maximum number of calls of one request that an aggregation counts. The limit on comparisons can refuse a request with fewer calls.",
   "path": "src/domain/access/aggregations/spending-totals.ts",
   "symbol": "MAX_COUNTED_UNITS"
  },

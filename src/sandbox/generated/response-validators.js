@@ -8863,8 +8863,8 @@ function validateChainTransaction(data, { instancePath = "", parentData, parentD
  if (errors === 0) {
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
-   if (data.hash === void 0 && (missing0 = "hash") || data.block_number === void 0 && (missing0 = "block_number") || data.block_at_ms === void 0 && (missing0 = "block_at_ms") || data.from === void 0 && (missing0 = "from") || data.to === void 0 && (missing0 = "to") || data.contract_address === void 0 && (missing0 = "contract_address") || data.value === void 0 && (missing0 = "value") || data.data === void 0 && (missing0 = "data") || data.gas_used === void 0 && (missing0 = "gas_used") || data.is_deposit === void 0 && (missing0 = "is_deposit") || data.reason === void 0 && (missing0 = "reason") || data.call === void 0 && (missing0 = "call") || data.logs === void 0 && (missing0 = "logs")) {
-    validateChainTransaction.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["hash", "block_number", "block_at_ms", "from", "to", "contract_address", "value", "data", "gas_used", "is_deposit", "reason", "call", "logs"] }, message: "must have required property '" + missing0 + "'" }];
+   if (data.hash === void 0 && (missing0 = "hash") || data.block_number === void 0 && (missing0 = "block_number") || data.block_at_ms === void 0 && (missing0 = "block_at_ms") || data.from === void 0 && (missing0 = "from") || data.to === void 0 && (missing0 = "to") || data.contract_address === void 0 && (missing0 = "contract_address") || data.value === void 0 && (missing0 = "value") || data.data === void 0 && (missing0 = "data") || data.gas_used === void 0 && (missing0 = "gas_used") || data.is_deposit === void 0 && (missing0 = "is_deposit") || data.reason === void 0 && (missing0 = "reason") || data.call === void 0 && (missing0 = "call") || data.logs === void 0 && (missing0 = "logs") || data.log_messages === void 0 && (missing0 = "log_messages") || data.movements === void 0 && (missing0 = "movements")) {
+    validateChainTransaction.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["hash", "block_number", "block_at_ms", "from", "to", "contract_address", "value", "data", "gas_used", "is_deposit", "reason", "call", "logs", "log_messages", "movements"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -8881,8 +8881,8 @@ function validateChainTransaction(data, { instancePath = "", parentData, parentD
       const _errs2 = errors;
       if (errors === _errs2) {
        if (typeof data0 === "string") {
-        if (ucs2length(data0) > 66) {
-         validateChainTransaction.errors = [{ instancePath: instancePath + "/hash", schemaPath: "#/properties/hash/maxLength", keyword: "maxLength", params: { limit: 66 }, message: "must NOT have more than 66 characters" }];
+        if (ucs2length(data0) > 88) {
+         validateChainTransaction.errors = [{ instancePath: instancePath + "/hash", schemaPath: "#/properties/hash/maxLength", keyword: "maxLength", params: { limit: 88 }, message: "must NOT have more than 88 characters" }];
          return false;
         }
        } else {
@@ -8950,8 +8950,8 @@ function validateChainTransaction(data, { instancePath = "", parentData, parentD
          const _errs8 = errors;
          if (errors === _errs8) {
           if (typeof data3 === "string") {
-           if (ucs2length(data3) > 42) {
-            validateChainTransaction.errors = [{ instancePath: instancePath + "/from", schemaPath: "#/properties/from/maxLength", keyword: "maxLength", params: { limit: 42 }, message: "must NOT have more than 42 characters" }];
+           if (ucs2length(data3) > 44) {
+            validateChainTransaction.errors = [{ instancePath: instancePath + "/from", schemaPath: "#/properties/from/maxLength", keyword: "maxLength", params: { limit: 44 }, message: "must NOT have more than 44 characters" }];
             return false;
            }
           } else {
@@ -8973,8 +8973,8 @@ function validateChainTransaction(data, { instancePath = "", parentData, parentD
           }
           if (errors === _errs10) {
            if (typeof data4 === "string") {
-            if (ucs2length(data4) > 42) {
-             validateChainTransaction.errors = [{ instancePath: instancePath + "/to", schemaPath: "#/properties/to/maxLength", keyword: "maxLength", params: { limit: 42 }, message: "must NOT have more than 42 characters" }];
+            if (ucs2length(data4) > 44) {
+             validateChainTransaction.errors = [{ instancePath: instancePath + "/to", schemaPath: "#/properties/to/maxLength", keyword: "maxLength", params: { limit: 44 }, message: "must NOT have more than 44 characters" }];
              return false;
             }
            }
@@ -9164,6 +9164,69 @@ function validateChainTransaction(data, { instancePath = "", parentData, parentD
                  } else {
                   var valid0 = true;
                  }
+                 if (valid0) {
+                  if (data.log_messages !== void 0) {
+                   let data14 = data.log_messages;
+                   const _errs32 = errors;
+                   if (errors === _errs32) {
+                    if (Array.isArray(data14)) {
+                     var valid3 = true;
+                     const len1 = data14.length;
+                     for (let i1 = 0; i1 < len1; i1++) {
+                      const _errs34 = errors;
+                      if (typeof data14[i1] !== "string") {
+                       validateChainTransaction.errors = [{ instancePath: instancePath + "/log_messages/" + i1, schemaPath: "#/properties/log_messages/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                       return false;
+                      }
+                      var valid3 = _errs34 === errors;
+                      if (!valid3) {
+                       break;
+                      }
+                     }
+                    } else {
+                     validateChainTransaction.errors = [{ instancePath: instancePath + "/log_messages", schemaPath: "#/properties/log_messages/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+                     return false;
+                    }
+                   }
+                   var valid0 = _errs32 === errors;
+                  } else {
+                   var valid0 = true;
+                  }
+                  if (valid0) {
+                   if (data.movements !== void 0) {
+                    let data16 = data.movements;
+                    const _errs36 = errors;
+                    if (errors === _errs36) {
+                     if (Array.isArray(data16)) {
+                      if (data16.length > 1e3) {
+                       validateChainTransaction.errors = [{ instancePath: instancePath + "/movements", schemaPath: "#/properties/movements/maxItems", keyword: "maxItems", params: { limit: 1e3 }, message: "must NOT have more than 1000 items" }];
+                       return false;
+                      } else {
+                       var valid4 = true;
+                       const len2 = data16.length;
+                       for (let i2 = 0; i2 < len2; i2++) {
+                        const _errs38 = errors;
+                        if (!validateSandboxMovement(data16[i2], { instancePath: instancePath + "/movements/" + i2, parentData: data16, parentDataProperty: i2, rootData })) {
+                         vErrors = vErrors === null ? validateSandboxMovement.errors : vErrors.concat(validateSandboxMovement.errors);
+                         errors = vErrors.length;
+                        }
+                        var valid4 = _errs38 === errors;
+                        if (!valid4) {
+                         break;
+                        }
+                       }
+                      }
+                     } else {
+                      validateChainTransaction.errors = [{ instancePath: instancePath + "/movements", schemaPath: "#/properties/movements/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+                      return false;
+                     }
+                    }
+                    var valid0 = _errs36 === errors;
+                   } else {
+                    var valid0 = true;
+                   }
+                  }
+                 }
                 }
                }
               }
@@ -9187,7 +9250,7 @@ function validateChainTransaction(data, { instancePath = "", parentData, parentD
  return errors === 0;
 }
 
-const schemaChainTransaction = { "$id": "ChainTransaction", "type": "object", "required": ["hash", "block_number", "block_at_ms", "from", "to", "contract_address", "value", "data", "gas_used", "is_deposit", "reason", "call", "logs"], "additionalProperties": false, "properties": { "hash": { "type": "string", "maxLength": 66 }, "block_number": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 }, "block_at_ms": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 }, "from": { "type": "string", "maxLength": 42 }, "to": { "type": ["string", "null"], "maxLength": 42 }, "contract_address": { "type": ["string", "null"], "maxLength": 42 }, "value": { "type": "string", "maxLength": 78 }, "data": { "type": "string" }, "gas_used": { "type": "string", "maxLength": 20 }, "is_deposit": { "type": "boolean" }, "reason": { "type": ["string", "null"] }, "call": { "oneOf": [{ "$ref": "DecodedItem" }, { "type": "null" }] }, "logs": { "type": "array", "items": { "$ref": "ChainLog" } } } };
+const schemaChainTransaction = { "$id": "ChainTransaction", "type": "object", "required": ["hash", "block_number", "block_at_ms", "from", "to", "contract_address", "value", "data", "gas_used", "is_deposit", "reason", "call", "logs", "log_messages", "movements"], "additionalProperties": false, "properties": { "hash": { "type": "string", "maxLength": 88 }, "block_number": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 }, "block_at_ms": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 }, "from": { "type": "string", "maxLength": 44 }, "to": { "type": ["string", "null"], "maxLength": 44 }, "contract_address": { "type": ["string", "null"], "maxLength": 42 }, "value": { "type": "string", "maxLength": 78 }, "data": { "type": "string" }, "gas_used": { "type": "string", "maxLength": 20 }, "is_deposit": { "type": "boolean" }, "reason": { "type": ["string", "null"] }, "call": { "oneOf": [{ "$ref": "DecodedItem" }, { "type": "null" }] }, "logs": { "type": "array", "items": { "$ref": "ChainLog" } }, "log_messages": { "type": "array", "items": { "type": "string" } }, "movements": { "type": "array", "maxItems": 1e3, "items": { "$ref": "SandboxMovement" } } } };
 function validateChainLog(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;

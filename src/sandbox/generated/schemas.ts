@@ -121,27 +121,34 @@ export type ChainRpcRequest = { [key: string]: unknown } | unknown[];
 export type ChainRpcResponse = { [key: string]: unknown } | unknown[];
 
 export type ChainTransaction = {
+  /** The hash; on Solana, the first signature. */
   hash: string;
   block_number: number;
   /** Unix ms. */
   block_at_ms: number;
+  /** The sender; on Solana, the account that pays the fee. */
   from: string;
-  /** Null for the creation of a contract. */
+  /** Null for the creation of a contract. On Solana, the program of the first instruction, apart from the compute budget. */
   to: string | null;
   /** The contract that it created. */
   contract_address: string | null;
-  /** The native asset, in base units. */
+  /** The native asset, in base units. Zero on Solana, where only `movements` have amounts. */
   value: string;
-  /** Calldata in hex. */
+  /** Calldata in hex; on Solana, the whole transaction in base64. */
   data: string;
+  /** Gas; on Solana, compute units. */
   gas_used: string;
   /** Whether it is a payment without a transaction. */
   is_deposit: boolean;
   /** The reason of the revert; null for a successful transaction. */
   reason: string | null;
-  /** The called function; null for plain transfers, creations and unknown functions. */
+  /** The called function or instruction; null for plain transfers, creations and unknown ones. The types of its arguments are empty on Solana. */
   call: DecodedItem | null;
   logs: ChainLog[];
+  /** The lines that programs logged, on Solana. */
+  log_messages: string[];
+  /** The movements of assets, in order. */
+  movements: SandboxMovement[];
 };
 
 export type ChainTransactions = {
