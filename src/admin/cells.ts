@@ -13,7 +13,7 @@ import { pendingMigrations } from '../storage/migrate.ts';
 import { distributeSchema, isDistributable, makeSchema, schemaOf } from '../storage/schema/cell-schema.ts';
 import { migrateDatabase, withDatabase } from './administration.ts';
 
-/** The command line's representation of a cell. */
+/** A cell, as commands print it. */
 export interface ListedCell {
   readonly name: string;
   /** Host, database and schema, without credentials. */
@@ -34,14 +34,14 @@ async function withDirectory<T>(url: string, work: (directory: CellDirectory) =>
   }
 }
 
-/** Makes the table of the directory, if the deployment has several cells. */
+/** Creates the table of the directory, if the deployment has several cells. */
 export async function prepareDirectory({ directoryUrl }: Pick<CellsSettings, 'directoryUrl'>): Promise<void> {
   if (directoryUrl !== undefined) await withDirectory(directoryUrl, (directory) => directory.prepare());
 }
 
 /**
- * Finds the database of an app for a command: the chosen one, otherwise the cell in which the directory has placed the
- * app, otherwise the first cell.
+ * Finds the database of an app for a command: the chosen one; or else the cell in which the directory has placed the
+ * app; or else the first cell.
  *
  * @throws ConfigError
  */
@@ -136,12 +136,12 @@ interface NewCell {
   readonly databaseUrl: string;
   /** Turns the schema into a distributed one, which Citus can move to another node. */
   readonly distribute: boolean;
-  /** Needed for the first cell of a file that does not exist yet. */
+  /** Required for the first cell of a file that does not exist yet. */
   readonly directoryUrl: string | undefined;
 }
 
 /**
- * Makes the schema of a new cell, migrates it, and adds the cell to the cells file. Each step can be repeated.
+ * Creates the schema of a new cell, migrates it, and adds the cell to the cells file. Each step can be repeated.
  *
  * @returns the names of the migrations that ran.
  * @throws ConfigError, StartError
@@ -194,7 +194,7 @@ function openFile(path: string, directoryUrl: string | undefined): CellsFile {
   throw new ConfigError('invalid option:', [`\`${path}\` does not exist yet: expected --directory-url`]);
 }
 
-/** Replaces the file at once, so that a server that starts never reads half of it. */
+/** Replaces the file atomically, so that a server that starts never reads half of it. */
 function writeFile(path: string, file: CellsFile): void {
   const mode = existsSync(path) ? statSync(path).mode & 0o777 : 0o600;
   const written = `${path}.${process.pid}`;
@@ -202,7 +202,7 @@ function writeFile(path: string, file: CellsFile): void {
   renameSync(written, path);
 }
 
-/** Whether a list of cells is worth a column: it has more than the only one. */
+/** Returns whether a list of cells deserves a column: it has more than the only one. */
 export function hasCells(cells: readonly { readonly cell: string }[]): boolean {
   return cells.length > 1 || cells[0]?.cell !== ONLY_CELL;
 }

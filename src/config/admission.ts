@@ -15,9 +15,10 @@ export interface AdmissionSettings {
 const SPARED_CONNECTIONS = 2;
 
 /**
- * CHOICE: writes and signing together have as many places as there are connections, less two, and each has half of
- * them. When all changes hang, for example on a synchronous standby that is unavailable, reads therefore still have
- * two connections.
+ * Returns the limits of the work that a server accepts at once.
+ *
+ * CHOICE: together, writes and signing have two places fewer than there are connections, and each has half of them. So
+ * when all changes hang, for example on a synchronous standby that is unavailable, reads still have two connections.
  *
  * @returns undefined when CUSTOS_MAX_DELAY_MS is 0, which admits everything.
  */

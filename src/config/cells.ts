@@ -3,15 +3,15 @@ import { type Faults, readText } from './checks.ts';
 import type { Reader } from './setting.ts';
 import { type Settings, settings } from './settings.ts';
 
-/** A database, or a schema of one, with all tables. An app and everything that belongs to it is in one cell. */
+/** A cell: a database, or a schema of one, with all tables. An app and everything that belongs to it is in one cell. */
 export interface CellSettings {
   readonly name: string;
   readonly databaseUrl: string;
-  /** The connections for requests of each worker. */
+  /** The number of connections that each worker has for requests. */
   readonly poolSize: number;
   /** A streaming replica of the database, from which lists are read. */
   readonly replicaUrl?: string | undefined;
-  /** The file of the last signed checkpoint of the audit log. Undefined keeps it only in memory. */
+  /** The file of the last signed checkpoint of the audit log. Without it, the checkpoint is kept only in memory. */
   readonly checkpointFile?: string | undefined;
   /** Whether new apps may be placed in this cell. */
   readonly acceptsApps: boolean;
@@ -19,9 +19,9 @@ export interface CellSettings {
 
 /** All cells of a deployment. */
 export interface CellsSettings {
-  /** The database that knows the cell of each app. Undefined for a deployment with one cell. */
+  /** The database that contains the cell of each app; undefined for a deployment with one cell. */
   readonly directoryUrl: string | undefined;
-  /** The first cell has the apps that the directory does not know. */
+  /** The cells. Apps that are not in the directory belong to the first one. */
   readonly cells: readonly [CellSettings, ...CellSettings[]];
 }
 
@@ -47,7 +47,7 @@ const names = /^[a-z0-9][a-z0-9-]{0,31}$/;
 /**
  * Reads the file that CUSTOS_CELLS_FILE names. Every fault names the file and the place in it.
  *
- * @param poolSize of cells that have no size of their own.
+ * @param poolSize the pool size of cells that do not set one.
  * @returns undefined after a fault.
  */
 function readCellsFile(
@@ -133,10 +133,10 @@ function checkCell(
     fault(`${at}/checkpoint_file`, 'an absolute path');
 }
 
-/** Settings of the only database, which are in the cells file if there is one. */
+/** The settings of the only database. With a cells file, they are in that file instead. */
 const ofOneDatabase = ['databaseUrl', 'databaseReplicaUrl', 'checkpointFile'] as const;
 
-/** Reads the cells file. Undefined without one. */
+/** Reads the cells file; undefined without one. */
 export function cellsOf<C extends 'serve' | 'migrate' | 'keys'>(
   { faults, name, value }: Reader<Settings, C>,
   env: check.Environment,
@@ -149,7 +149,7 @@ export function cellsOf<C extends 'serve' | 'migrate' | 'keys'>(
     if (env[variable] !== undefined)
       faults.push(`${variable}: expected none, because ${name('cellsFile')} is set`);
   }
-  // After a fault, the settings are not used.
+  // The server does not start after a fault, so nothing uses these values.
   const unusable = { name: '', databaseUrl: '', poolSize, acceptsApps: true };
   return (
     readCellsFile(faults, { variable: name('cellsFile'), path, poolSize }) ?? {

@@ -24,7 +24,7 @@ export type ListSection = keyof typeof listSections;
 
 type Body = Readonly<Record<string, unknown>>;
 
-/** The resources that a file declares, as the bodies of the operations that create them. */
+/** The resources that a file declares, each as the body of the operation that creates it. */
 export type World = { readonly [S in NamedSection]: Readonly<Record<string, Body>> } & {
   readonly [S in ListSection]: readonly Body[];
 };
@@ -39,7 +39,7 @@ export interface ConfigFile {
   readonly world: World;
 }
 
-/** The settings that a file may have: those of `custos sandbox`, without those that say where it prints. */
+/** The settings that a file may have: those of `custos sandbox`, except where it prints. */
 export const fileSettings: Readonly<Record<string, Setting>> = Object.fromEntries(
   Object.entries<Setting>(settings).filter(
     ([key, { flag, on = [] }]) =>
@@ -56,7 +56,7 @@ const paths = new Set(['data', 'jwtKey', 'load']);
  */
 const ofOneProcess = ['port', 'rpcPort', 'adminPort', 'host', 'publicUrl', 'data', 'plainHttp'] as const;
 
-/** Which file a command reads: `given`, or the one in the folder. `off` means none. */
+/** Returns the path of the file that a command reads: `given`, or the one in the folder. `off` means none. */
 export function findConfigFile(given: string | undefined, folder = process.cwd()): string | undefined {
   if (given === 'off') return undefined;
   if (given !== undefined) return resolve(folder, given);
@@ -64,7 +64,10 @@ export function findConfigFile(given: string | undefined, folder = process.cwd()
   return existsSync(path) ? path : undefined;
 }
 
-/** @throws ConfigError that lists every fault of the structure. */
+/**
+ * Reads and checks a file.
+ * @throws ConfigError that lists every fault of the structure.
+ */
 export function readConfigFile(path: string): ConfigFile {
   const name = basename(path);
   const faults: string[] = [];
@@ -86,7 +89,9 @@ export function readConfigFile(path: string): ConfigFile {
   return { path, name, settings: flags as SettingFlags, world: world as World };
 }
 
-/** The file for a process that must not compete with the sandbox of the folder. */
+/**
+ * Returns the file without the settings of one process, for a process that must not compete with the folder's sandbox.
+ */
 export function withoutPlaces(file: ConfigFile): ConfigFile {
   const kept = Object.entries(file.settings).filter(
     ([key]) => !(ofOneProcess as readonly string[]).includes(key),
@@ -94,7 +99,7 @@ export function withoutPlaces(file: ConfigFile): ConfigFile {
   return { ...file, settings: Object.fromEntries(kept) };
 }
 
-/** The settings that differ between two versions of a file, with both values, as text. */
+/** Returns the settings that differ between two versions of a file, with both values, as text. */
 export function changedSettings(before: ConfigFile, after: ConfigFile): string[] {
   const [old, now] = [before.settings, after.settings] as readonly Readonly<Record<string, unknown>>[];
   const shown = (key: string, value: unknown): string =>
@@ -145,7 +150,7 @@ function flagOf(key: string, value: unknown, { faults, place, folder }: Place & 
   const text = String(value);
   if (!paths.has(key)) return text;
   const path = resolve(folder, text);
-  // A snapshot may also be named.
+  // A snapshot may also be given by its name.
   return key === 'load' && !existsSync(path) ? text : path;
 }
 
@@ -173,7 +178,7 @@ function listOf(value: unknown, { faults, place }: Place): readonly unknown[] {
   return value;
 }
 
-/** Replaces `{"$file": "denied.json"}` as a body by the content of the file: JSON, or any other text. */
+/** Replaces a body such as `{"$file": "denied.json"}` by the content of the file: JSON, or any other text. */
 function withFile(entry: unknown, { faults, place, folder }: Place & { folder: string }): unknown {
   if (!isObject(entry) || !isObject(entry.body) || typeof entry.body.$file !== 'string') return entry;
   const path = resolve(folder, entry.body.$file);

@@ -4,7 +4,7 @@ import type { MetricValues } from './server-metrics.ts';
 // The metrics that are read at each scrape. A metric that cannot be read has no value, so that alerts notice its
 // absence.
 
-/** Values by the label of the metric, or a number for a metric without a label. */
+/** A number for a metric without a label, or the numbers by the value of the label. */
 type Reading = number | Readonly<Record<string, number>>;
 
 interface ReadMetric {
@@ -25,7 +25,7 @@ function addGauge(registry: Registry, { read, ...metric }: ReadMetric): void {
 }
 
 interface MetricOfCells extends Omit<ReadMetric, 'read'> {
-  /** Whether the metric has the label `cell`. If not, there is one source. */
+  /** Whether the metric has the label `cell`. If not, it has one source. */
   readonly isLabelled: boolean;
   sources(): readonly { readonly cell: string; readonly read: ReadMetric['read'] }[];
 }
@@ -54,7 +54,7 @@ function addGaugeOfCells(
   });
 }
 
-/** Adds a total that is counted elsewhere. */
+/** Adds a counter whose total is counted elsewhere. */
 function addCounter(registry: Registry, { name, help, label, read }: ReadMetric): void {
   const counter = new Counter({
     ...{ name, help, registers: [registry], labelNames: label === undefined ? [] : [label] },
@@ -68,7 +68,10 @@ function addCounter(registry: Registry, { name, help, label, read }: ReadMetric)
   });
 }
 
-/** @param read the share of the time since the last scrape during which the event loop was busy. */
+/**
+ * Adds the utilization of the event loop.
+ * @param read returns the share of the time since the last scrape during which the event loop was busy.
+ */
 export function addUtilization(registry: Registry, read: () => number): void {
   addGauge(registry, {
     name: 'custos_event_loop_utilization',
@@ -111,12 +114,12 @@ interface ConnectionCounts {
   readonly waiting: number;
 }
 
-/** The facts about the database of one cell. */
+/** What the metrics need to know about the database of one cell. */
 export interface CellFacts {
   readonly cell: string;
-  /** Undefined for a database without a pool. */
+  /** Undefined for a database without a pool of connections. */
   readonly connections?: (() => ConnectionCounts) | undefined;
-  /** Whether changes are refused, because the database was restored or may be another one. */
+  /** Returns whether changes are refused, because the database was restored or may be another one. */
   readonly isHeld?: (() => boolean) | undefined;
   readonly readBacklog: () => Promise<
     { readonly lagSeconds: ByKind; readonly deliveries: number } | undefined
@@ -126,7 +129,7 @@ export interface CellFacts {
 /**
  * Adds the metrics of databases.
  *
- * @param cells the open cells.
+ * @param cells returns the open cells.
  * @param isLabelled whether the metrics have the label `cell`.
  */
 export function addCells(registry: Registry, cells: () => readonly CellFacts[], isLabelled: boolean): void {
@@ -214,7 +217,7 @@ export function addUnavailableCells(
 
 interface ReadHead {
   readonly caip2: string;
-  /** Returns undefined when the nodes do not respond. */
+  /** Returns the age of the newest block in seconds; undefined when the nodes do not respond. */
   readAge(): Promise<number | undefined>;
 }
 
@@ -245,7 +248,7 @@ export function addDroppedLines(registry: Registry, read: () => number): void {
   });
 }
 
-/** The only metric of a process that writes the log of other processes. */
+/** Returns the only metric of a process that writes the log of other processes. */
 export function valuesOfDroppedLines(read: () => number): Promise<MetricValues> {
   const registry = new Registry();
   addDroppedLines(registry, read);
@@ -253,7 +256,7 @@ export function valuesOfDroppedLines(read: () => number): Promise<MetricValues> 
 }
 
 interface SamplerOptions<T> {
-  /** Rejects when it cannot be read. */
+  /** Reads the source. Rejects when it cannot be read. */
   readonly read: () => Promise<T>;
   /** Scrapes within this time share one reading, in ms. */
   readonly everyMs: number;
@@ -263,8 +266,8 @@ interface SamplerOptions<T> {
 }
 
 /**
- * Reads a source for metrics, such as the database, with limits. Scrapes share a reading, and none waits longer than
- * `waitMs`. Returns undefined if there is no reading by then.
+ * Returns a reader of a source for metrics, such as the database, with limits. Scrapes share a reading, and none waits
+ * longer than `waitMs`. The reader returns undefined if there is no reading by then.
  */
 export function sampled<T>({ read, everyMs, waitMs, onFailure }: SamplerOptions<T>) {
   let readAtMs = Number.NEGATIVE_INFINITY;

@@ -5,7 +5,7 @@ import type { PipelineOptions } from './pipeline.ts';
 import type { RateLimiter } from './rate-limit.ts';
 import type { OperationHandlers, RequestState } from './request-state.ts';
 
-/** What answers the requests of the apps of one cell: everything that belongs to its database. */
+/** What serves the requests for the apps of one cell: everything that belongs to the cell's database. */
 export interface Cell {
   readonly name: string;
   readonly authenticate: Authenticate;
@@ -18,19 +18,19 @@ interface RouteOptions {
   /** The ids of all operations. */
   readonly operations: readonly string[];
   /**
-   * Finds the cell of an app. An app that no cell has is refused by the cell that this returns.
+   * Returns the cell of an app. For an app that is in no cell, returns any cell, which then refuses it.
    *
    * @param appId undefined for a request that names no app.
-   * @throws ApiError unavailable while the cell, or what knows it, is away.
+   * @throws ApiError unavailable while the cell, or the directory of cells, is unavailable.
    */
   readonly cellOf: (appId: string | undefined) => Cell | Promise<Cell>;
-  /** The cell of requests whose own cell is not known yet. */
+  /** Returns the cell that handles requests whose own cell is not known yet. */
   readonly anyCell: () => Cell;
-  /** The most requests of one cell in progress, so that a cell that hangs leaves room for the others. */
+  /** The maximum number of requests of one cell in progress, so that a cell that hangs leaves room for the others. */
   readonly mostPerCell: number;
 }
 
-/** The parts of a pipeline that send each request to the cell of its app. */
+/** Returns the parts of a pipeline that send each request to the cell of its app. */
 export function routeByCell({
   operations,
   cellOf,
@@ -72,12 +72,12 @@ export function routeByCell({
   };
 }
 
-/** The refusal while a cell cannot answer. */
+/** Creates the refusal of a request whose cell is unavailable. */
 export function cellUnavailable(message: string): ApiError {
   return new ApiError('unavailable', message, { headers: { 'retry-after': '2' } });
 }
 
-/** The app that a request names, before its credentials are checked. */
+/** Returns the id of the app that a request names, before its credentials are checked. */
 function appIdOf(state: RequestState): string | undefined {
   const { headers, route, isBodyRead } = state;
   const named = headers['service-app-id'];

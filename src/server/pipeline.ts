@@ -88,7 +88,7 @@ export interface PipelineOptions {
   readonly log: Log;
   readonly newRequestId: () => string;
   readonly observe?: Observe | undefined;
-  /** Explains refusals, for the record and for `data.hint`. */
+  /** Explains refusals, for their records and, if `isHintSent`, for `data.hint`. */
   readonly refusals?: { readonly explain: ExplainRefusal; readonly isHintSent: boolean } | undefined;
   /** Records denials in the audit log before they are sent. */
   readonly recordDenial?: RecordDenial | undefined;
@@ -225,17 +225,17 @@ interface Ending {
   readonly sent: Answer | Refused;
   /** The error of a refused request. */
   readonly refusal: unknown;
-  /** By the monotonic clock. */
+  /** When the request arrived, by the monotonic clock. */
   readonly startedMs: number;
 }
 
-/** Sends the response to a request, records it and logs it. */
+/** Returns a function that sends the response to a request, records the request and logs it. */
 function createFinish(options: PipelineOptions): (state: RequestState, ending: Ending) => void {
   const { brand, log, record } = options;
   const isSampled = shareOf(options.loggedShare ?? 1);
   return (state, { sent: answer, refusal, startedMs }) => {
     const { status } = answer;
-    // The explanation and the record have no effect on the response.
+    // Explaining and recording must not affect the response.
     const explain = (): Why | undefined =>
       attempt(log, () => options.refusals?.explain(refusedOf(state, answer, refusal)));
     const why = whyOf(state.injected, status, explain);

@@ -6,7 +6,7 @@ import type { AnsweredRequest, StoredEffects } from '../ports/requests.ts';
 import type { Brand } from './brand.ts';
 import type { Operation } from './route-index.ts';
 
-/** The operation of a path and method, and the decoded path parameters. */
+/** The operation that matches method and path, and the decoded path parameters. */
 export interface Route {
   readonly operation: Operation;
   readonly params: Record<string, string>;
@@ -19,32 +19,32 @@ export interface RequestState {
   /** Sent as `x-request-id`, logged, and contained in every 500. */
   readonly id: string;
   readonly method: string;
-  /** Path and query exactly as sent. */
+  /** The path and the query, exactly as sent. */
   readonly target: string;
   /** The path alone, as sent. */
   readonly path: string;
-  /** With the contract's header names, for any brand. */
+  /** The headers under their neutral names, whatever the brand of the client. */
   readonly headers: IncomingHttpHeaders;
-  /** `clock.now()` on arrival, Unix ms. */
+  /** The value of `clock.now()` when the request arrived, Unix ms. */
   readonly nowMs: number;
   readonly remoteAddress: string;
   rawBody: Buffer;
   isBodyRead: boolean;
   route: Route | undefined;
-  /** The name of the cell that answers. Undefined until it is known, and on servers without cells. */
+  /** The name of the cell that serves the request. Undefined until it is known, and on servers without cells. */
   cell: string | undefined;
   /** Undefined before authentication, and for public operations that are called without an app. */
   app: AuthenticatedApp | undefined;
-  /** Whether the secret of `app` was verified. Otherwise anybody who knows the app's id may be the caller. */
+  /** Whether the secret of `app` was verified. If not, the caller may be anybody who knows the app's id. */
   hasAppSecret: boolean;
   /** The user whose access token was sent instead of the app's secret. */
   userId: string | undefined;
   /** The session of that access token. */
   sessionId: string | undefined;
-  /** The network of an OAuth client that has no secret; undefined for all other callers. */
+  /** The network of an OAuth client without a secret; undefined for all other callers. */
   publicClientNetwork: string | undefined;
   query: Record<string, unknown>;
-  /** The parsed body with the contract's names; undefined if the operation has none. */
+  /** The parsed body, with neutral names; undefined if the operation has none. */
   body: unknown;
   proof: RequestProof | undefined;
   /** The public keys whose signatures authorized the request. */
@@ -61,19 +61,22 @@ export interface RequestState {
 
 /** A guess at a one-time code, charged before the code is compared. */
 export interface Guess {
-  /** Refunds the charge unless the code was wrong. `error`: the refusal of the request, if it was refused. */
+  /**
+   * Refunds the charge unless the code was wrong.
+   * @param error the refusal of the request, if it was refused.
+   */
   settle(error: unknown): void;
 }
 
 interface InjectedFault {
   readonly why: Why;
-  /** Whether the fault is the reason why the client gets no regular response. */
+  /** Whether the fault is why the client gets no regular response. */
   readonly isOutcome: boolean;
   /** Whether the client gets no response. */
   readonly isCut?: boolean;
-  /** Sends the response. Undefined: it is sent as usual. */
+  /** Sends the response in an unusual way. Default: it is sent as usual. */
   readonly write?: WriteResponse;
-  /** The response that the client gets instead of any other, without a hint. */
+  /** The response that replaces any other one. It gets no hint. */
   readonly answer?: Answer;
 }
 
@@ -84,7 +87,9 @@ export type WriteResponse = (
   text: string | undefined,
 ) => void;
 
-/** The response. `text` is sent as is, `body` is serialized. Without either, the body is empty. */
+/**
+ * A response to be sent. `text` is sent as it is, `body` is serialized first. Without either, the response has no body.
+ */
 export interface Answer {
   readonly status: number;
   /** The media type of a `text` that is a file; undefined for JSON. */
@@ -94,7 +99,7 @@ export interface Answer {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Handles the valid requests of one operation. openapi-backend passes its own context first. */
+/** Handles the valid requests of one operation. openapi-backend passes its own context as the first argument. */
 type OperationHandler = (context: unknown, state: RequestState) => Promise<Answer>;
 
 export type OperationHandlers = Readonly<Record<string, OperationHandler>>;
@@ -104,7 +109,7 @@ export function operationOf(state: RequestState): Operation {
   return state.route.operation;
 }
 
-/** A response as it was sent. */
+/** A response, as it was sent. */
 export interface Written {
   readonly headers: Readonly<Record<string, string | number>>;
   readonly text: string | undefined;
@@ -118,8 +123,8 @@ interface RefusalBody {
 }
 
 /**
- * The details of a refusal. `error` is undefined for a stored refusal that is sent again, and when the server is
- * overloaded.
+ * Returns what an explanation of a refusal needs. `error` is undefined for a stored refusal that is sent again, and
+ * when the server is overloaded.
  */
 export function refusedOf(state: RequestState, answer: Answer, error: unknown): RefusedRequest {
   const { error: message = '', data = {} } = bodyOf(answer);
@@ -138,7 +143,7 @@ export function refusedOf(state: RequestState, answer: Answer, error: unknown): 
   };
 }
 
-/** The same refusal with `data.hint`. Every schema of errors has `data`. */
+/** Returns the refusal with `data.hint`, which the schemas of all errors allow. */
 export function withHint(answer: Answer, hint: string): Answer {
   const body = bodyOf(answer);
   return {
@@ -149,8 +154,8 @@ export function withHint(answer: Answer, hint: string): Answer {
 }
 
 /**
- * Why a request did not end as its client may expect. An injected fault is reported only if there is no refusal to
- * explain.
+ * Returns why a request did not end as its client may expect. An injected fault is reported only if there is no refusal
+ * to explain.
  */
 export function whyOf(
   injected: RequestState['injected'],
@@ -161,7 +166,7 @@ export function whyOf(
   return explain();
 }
 
-/** The facts that the pipeline has at the end of a request. */
+/** What the pipeline knows at the end of a request. */
 interface Ending extends Written {
   readonly sent: Answer;
   readonly refusal: unknown;
@@ -171,17 +176,17 @@ interface Ending extends Written {
   readonly brand: Brand | undefined;
 }
 
-/** A constant, but its getter calls the operating system each time. */
+/** Read once: it is a constant, but its getter calls the operating system each time. */
 const { timeOrigin } = performance;
 
-/** The status of requests without a response, as in HTTP Archives of browsers. */
+/** The status of requests without a response, as in browsers' HTTP Archives. */
 const NO_RESPONSE = 0;
 
 /**
- * HOT: runs for every request of a sandbox (bench `recorder`), so it copies nothing.
+ * Returns the record of a request. HOT: runs for every request of a sandbox (bench `recorder`), so it copies nothing.
  *
- * INVARIANT: the record refers neither to the request, nor to the response, nor to the socket, and so does not keep
- * them in memory.
+ * INVARIANT: the record refers neither to the request, nor to the response, nor to the socket, so it does not keep them
+ * in memory.
  */
 export function answeredOf(state: RequestState, ending: Ending): AnsweredRequest {
   const { request, response, route } = state;
@@ -229,7 +234,7 @@ function bodyOf({ body, text, fileType }: Answer): RefusalBody {
   return (body ?? (isJson ? JSON.parse(text) : {})) as RefusalBody;
 }
 
-/** The error code of a refusal, even where it is not sent. */
+/** Returns the error code of a refusal, even if the response does not contain it. */
 export function codeOf(answer: Answer, error: unknown): ErrorCode | undefined {
   if (error instanceof ApiError) return error.code;
   const { code } = bodyOf(answer);
@@ -238,7 +243,7 @@ export function codeOf(answer: Answer, error: unknown): ErrorCode | undefined {
   return answer.status === 503 ? 'unavailable' : error === undefined ? undefined : 'internal_error';
 }
 
-/** Whether anybody may send the request, and a body would have no meaning (RFC 9110 section 9.3.1). */
+/** Returns whether an operation needs no credentials and defines no body (RFC 9110 section 9.3.1). */
 export function isOpenWithoutBody({ route }: RequestState): boolean {
   return route?.operation.security === 'none' && !route.operation.hasBody;
 }

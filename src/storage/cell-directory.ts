@@ -2,28 +2,28 @@ import { postgresPool } from './postgres-dialect.ts';
 
 const TABLE = 'app_cells';
 
-/** Which cell has the data of an app. */
+/** The cell that has the data of an app. */
 interface PlacedApp {
   readonly app_id: string;
   readonly cell: string;
 }
 
-/** The database that knows the cell of each app. */
+/** The database that contains the cell of each app. */
 export interface CellDirectory {
-  /** Makes the table if it does not exist. */
+  /** Creates the table if it does not exist. */
   prepare(): Promise<void>;
-  /** Returns undefined for an app without an entry. Rejects while the database is unavailable. */
+  /** Returns the cell of an app; undefined for an app without an entry. Rejects while the database is unavailable. */
   find(appId: string): Promise<string | undefined>;
   /** Places a new app. Returns false if the app already has an entry. */
   place(app: PlacedApp): Promise<boolean>;
   /** Removes the entry of an app that could not be created. */
   forget(appId: string): Promise<void>;
-  /** The number of apps with an entry, by cell. */
+  /** Returns the number of apps with an entry, by cell. */
   countByCell(): Promise<ReadonlyMap<string, number>>;
   close(): Promise<void>;
 }
 
-/** A look-up that takes longer is useless, because its request has been refused by then. */
+/** A look-up that took longer would be useless, because its request has been refused by then. */
 const timeouts = {
   connectMs: 1_000,
   statementMs: 1_000,
@@ -42,7 +42,7 @@ export function openCellDirectory(url: string, onConnectionError: (error: Error)
         query(
           `create table if not exists ${TABLE} (app_id text primary key, cell text not null, placed_at timestamptz not null default now())`,
         );
-      // Another process may create it at the same time, which `if not exists` does not prevent.
+      // Try twice: another process may create the table at the same time, which `if not exists` does not prevent.
       await create().catch(create);
     },
     async find(appId) {

@@ -1,18 +1,18 @@
 import { postgresPool } from '../postgres-dialect.ts';
 
-/** The schema that a database URL names in its parameter `options`, as in `-c search_path=eu1`. */
+/** Returns the schema that a database URL names in its parameter `options`, as in `-c search_path=eu1`. */
 export function schemaOf(databaseUrl: string): string | undefined {
   const options = new URL(databaseUrl).searchParams.get('options') ?? '';
   return /search_path=([a-z_][a-z0-9_]*)/.exec(options)?.[1];
 }
 
-/** Makes the schema that a database URL names, if it does not exist. */
+/** Creates the schema that a database URL names, if it does not exist. */
 export async function makeSchema(databaseUrl: string): Promise<void> {
   const schema = schemaOf(databaseUrl);
   if (schema !== undefined) await ask(databaseUrl, `create schema if not exists "${schema}"`);
 }
 
-/** Whether the database is a coordinator of Citus. */
+/** Returns whether the database is a coordinator of Citus. */
 export async function isDistributable(databaseUrl: string): Promise<boolean> {
   return (await ask(databaseUrl, "select 1 from pg_extension where extname = 'citus'")).length > 0;
 }
