@@ -25,7 +25,8 @@ const EVERY_MS = 1_000;
 /** Timers and clocks differ by some milliseconds. */
 const TIMER_SLACK_MS = 100;
 /**
- * CHOICE: with rounds of one second, other processes take over the work of a dead process after five to six seconds.
+ * CHOICE: after how many rounds without a heartbeat a process counts as dead. With rounds of one second, other
+ * processes take over its work after five to six seconds.
  */
 const MISSES = 5;
 /** How long after a heartbeat this process certainly counts as alive. Others wait for at least `MISSES * EVERY_MS`. */

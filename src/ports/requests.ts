@@ -39,8 +39,8 @@ export interface Idempotency {
    */
   begin(em: SqlEntityManager, use: IdempotencyUse): Promise<StoredResponse | undefined>;
   /**
-   * Stores the response in the transaction of `em`. An error response does not overwrite a stored response unless
-   * `replaces` is set, for the same request's response.
+   * Stores the response in the transaction of `em`. An error response overwrites a stored response only if `replaces`
+   * is set, which means that both are for the same request.
    */
   keep(
     em: SqlEntityManager,

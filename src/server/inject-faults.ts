@@ -20,7 +20,8 @@ const SLOW_PARTS = 10;
  * response.
  *
  * CHOICE: delays are in real time, even with a frozen clock, because clients' timeouts are in real time. Faults are
- * injected after credentials and contract have been checked, so a client with a wrong secret still gets that error.
+ * injected after the credentials and the form of a request have been checked, so a client with a wrong secret still
+ * gets that error.
  */
 export function faultInjector({ find, isSpared, stopping }: FaultOptions) {
   return async (state: RequestState): Promise<void> => {

@@ -87,7 +87,7 @@ export function isLeft(
 
 interface SignatureList {
   readonly account: string;
-  /** Newest first. */
+  /** The signatures, newest first. */
   readonly items: readonly Signature[];
   /** From the hint on, the list contains all transactions in slots after this one. */
   readonly coveredAfter: number;

@@ -27,7 +27,7 @@ export interface Exported {
   /** The number of records that the folder had before. */
   readonly from: number;
   readonly root: string;
-  /** The key that verifies the log. Readers should receive it over another channel than the files. */
+  /** The key that verifies the log. Readers should receive it over a different channel than the files. */
   readonly verifier_key: string;
 }
 
