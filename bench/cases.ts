@@ -5,6 +5,7 @@ import { jsonRpc } from './cases/json-rpc.ts';
 import { overload } from './cases/overload.ts';
 import { policy } from './cases/policy.ts';
 import { recorder } from './cases/recorder.ts';
+import { rpcAttacks } from './cases/rpc-attacks.ts';
 import { snapshots } from './cases/snapshots.ts';
 import { startUp } from './cases/start-up.ts';
 import { stateless } from './cases/stateless.ts';
@@ -29,5 +30,6 @@ export const cases: Readonly<Record<string, BenchCase>> = {
   policy,
   overload,
   'json-rpc': jsonRpc,
+  'rpc-attacks': rpcAttacks,
   webhooks,
 };

@@ -227,4 +227,12 @@ export const figures: readonly Figure[] = [
     isTimed: true,
     measurement: { by: 'bench', cases: ['start-up', 'snapshots'], flags: ['--starts', '20'] },
   },
+  {
+    name: 'rpc-attacks',
+    title:
+      'Endless executions, long batches, deep and oversized messages over JSON-RPC of a simulated EVM chain',
+    aim: 'each is refused or ended, and holds the event loop for at most 50 ms at a time',
+    isTimed: true,
+    measurement: { by: 'bench', cases: ['rpc-attacks'] },
+  },
 ];

@@ -4,7 +4,7 @@ import { randomOf } from '../simulation/random.ts';
 import { randomCase } from '../support/evm/cases.ts';
 import { comparable } from '../support/evm/comparable.ts';
 import { bothSee, type Seen } from '../support/evm/look.ts';
-import { type Answer, openPair, type Pair } from '../support/evm/pair.ts';
+import { type Answer, isTimeout, openPair, type Pair } from '../support/evm/pair.ts';
 
 // The same random transactions among random contracts, on a simulated chain and on anvil: everything that both nodes say
 // of them is equal, before and after. `comparable.ts` names the exceptions.
@@ -16,8 +16,6 @@ const CASES_OF_A_PAIR = 200;
 
 /** Anvil estimates more gas than a transaction may have (EIP-7825), where geth fails as we do. */
 const GAS_CAP = 16_777_216n;
-/** The execution of an estimate ends after five seconds, which is little for the longest programs on a busy machine. */
-const isTimeout = (answer: Answer): boolean => 'error' in answer && answer.error.message.includes('timeout');
 
 /**
  * A call succeeds on both nodes with the gas that we estimate. The estimates themselves differ: programs that read how much
@@ -36,8 +34,9 @@ function expectEstimate(here: Seen, there: Seen, withEstimate: readonly Answer[]
 test(
   `${transactions} transactions have equal results, receipts, traces and effects`,
   async () => {
-    const none = { cases: 0, transactions: 0, succeeded: 0, reverted: 0, created: 0, logs: 0, steps: 0 };
-    const progress = figureProgress(none);
+    const progress = figureProgress<Counts>({
+      ...{ cases: 0, transactions: 0, succeeded: 0, reverted: 0, created: 0, logs: 0, steps: 0, timeouts: 0 },
+    });
     const counts = { ...progress.state };
     while (counts.transactions < transactions) {
       await using pair = await openPair();
@@ -54,7 +53,7 @@ test(
 );
 
 type Counts = Record<
-  'cases' | 'transactions' | 'succeeded' | 'reverted' | 'created' | 'logs' | 'steps',
+  'cases' | 'transactions' | 'succeeded' | 'reverted' | 'created' | 'logs' | 'steps' | 'timeouts',
   number
 >;
 
@@ -71,7 +70,7 @@ async function compareNext(pair: Pair, counts: Counts): Promise<void> {
   count(seen[0], counts);
 }
 
-function count({ receipts, steps }: Seen, counts: Counts): void {
+function count({ receipts, steps, callTraces, states, changes }: Seen, counts: Counts): void {
   const add = (name: keyof Counts, amount: number): void => {
     counts[name] += amount;
   };
@@ -82,6 +81,7 @@ function count({ receipts, steps }: Seen, counts: Counts): void {
     add('created', contractAddress === null ? 0 : 1);
     add('logs', (logs as unknown[]).length);
   }
+  add('timeouts', [...steps, ...callTraces, ...states, ...changes].filter(isTimeout).length);
   for (const answer of steps) {
     if ('result' in answer) add('steps', (answer.result as { structLogs: unknown[] }).structLogs.length);
   }

@@ -29,7 +29,7 @@ export interface Pair extends AsyncDisposable {
 }
 
 /** Whether a busy machine may have ended the call, which then changed nothing. */
-const isTimeout = (answer: Answer): boolean =>
+export const isTimeout = (answer: Answer): boolean =>
   'error' in answer && /timeout|timed out/.test(answer.error.message);
 const MAX_TRIES = 5;
 /** How long an answer may take. A long run has all the time it needs, also beside other work. */

@@ -1,0 +1,73 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { WebSocket } from 'ws';
+import { startSandbox, type TestSandbox } from '../../../src/testing/testing.ts';
+import { attacksWith, errorIn } from '../../support/evm/attacks.ts';
+
+// Bad input over JSON-RPC is refused or bounded, and the chain goes on. How long it holds the server is measured by
+// `npm run bench -- --only rpc-attacks`.
+
+let sandbox: TestSandbox;
+beforeAll(async () => {
+  sandbox = await startSandbox({ clock: 'frozen', rpcPort: 0, seedData: false });
+});
+afterAll(() => sandbox.close());
+
+async function post(body: string): Promise<unknown> {
+  const response = await fetch(`${sandbox.rpcUrl}/base`, {
+    ...{ method: 'POST', headers: { 'content-type': 'application/json' }, body },
+  });
+  return response.json();
+}
+
+const call = async (method: string, ...params: unknown[]) =>
+  (await post(JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }))) as {
+    result?: unknown;
+    error?: { code: number; message: string };
+  };
+
+/** Enough for a fraction of a second. */
+const GAS = 1_000_000;
+
+test.each(attacksWith(GAS))('$name', async ({ body, refused }) => {
+  const error = errorIn(await post(body));
+  if (refused === undefined) expect(error).toBeUndefined();
+  else expect(error).toMatch(refused);
+  expect(await call('eth_chainId')).toMatchObject({ result: '0x2105' });
+});
+
+test('10,000 log filters: those beyond the limit are refused, and the others work', async () => {
+  const filters: string[] = [];
+  const refusals: unknown[] = [];
+  for (let count = 0; count < 10_000; count += 1_000) {
+    const batch = Array.from({ length: 1_000 }, (_, id) => ({
+      ...{ jsonrpc: '2.0', id, method: 'eth_newFilter', params: [{}] },
+    }));
+    const answers = (await post(JSON.stringify(batch))) as { result?: string; error?: object }[];
+    for (const { result, error } of answers) {
+      if (result === undefined) refusals.push(error);
+      else filters.push(result);
+    }
+  }
+  expect(filters.length + refusals.length).toBe(10_000);
+  await sandbox.faucet(`0x${'c1'.repeat(20)}`, { chain: 'base', asset: 'usdc', amount: '1' });
+  // The newest filter works, whether the oldest ones were replaced or the last ones refused.
+  expect((await call('eth_getFilterChanges', filters.at(-1))).result).toHaveLength(1);
+});
+
+test('1,000 idle sockets: others are served meanwhile', async () => {
+  const url = `${sandbox.rpcUrl.replace('http', 'ws')}/base`;
+  const sockets = Array.from({ length: 1_000 }, () => new WebSocket(url));
+  const outcomes = await Promise.all(
+    sockets.map(
+      (socket) =>
+        new Promise<string>((resolve) => {
+          socket.once('open', () => resolve('open'));
+          socket.once('error', () => resolve('refused'));
+        }),
+    ),
+  );
+  expect(outcomes).toContain('open');
+  expect(await call('eth_chainId')).toMatchObject({ result: '0x2105' });
+  for (const socket of sockets) socket.terminate();
+  await expect.poll(async () => (await call('eth_chainId')).result).toBe('0x2105');
+});
