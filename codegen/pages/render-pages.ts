@@ -10,7 +10,14 @@ export const PAGES_PATH = 'src/generated/pages.ts';
 const header = '// rendered by codegen/pages/render-pages.ts from docs/ and src/web/docs/; do not edit\n';
 
 /** The order of docs/guides/. Files that are not listed follow by name. */
-const order = ['first-request', 'key-quorums', 'policies', 'webhooks', 'going-to-production'];
+const order = [
+  'first-request',
+  'move-from-your-hosted-app',
+  'key-quorums',
+  'policies',
+  'webhooks',
+  'going-to-production',
+];
 
 /** Renders a module with the script and the style sheet of /docs, and the guides as HTML. */
 export async function renderPages(root: string): Promise<string> {

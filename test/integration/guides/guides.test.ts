@@ -5,6 +5,7 @@ import { promisify } from 'node:util';
 import { Webhook } from 'standardwebhooks';
 import { recoverMessageAddress } from 'viem';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { startSandbox as startInProcess } from '../../../src/testing/testing.ts';
 import { call } from '../../support/call.ts';
 import { freshPostgres } from '../../support/postgres/borrow-database.ts';
 import { runCommand, temporaryFolder, waitFor } from '../../support/run-custos.ts';
@@ -205,11 +206,31 @@ test('a production server is set up as the guide says', async () => {
   expect(settings).toContain('CUSTOS_PUBLIC_URLS');
   const commands = lines.flatMap((line) => /^npx custos (.*)$/.exec(line)?.[1] ?? []);
   expect(commands).toEqual(['migrate', "apps create --name 'Acme'", 'serve']);
-  const masterKey = execFileSync('sh', ['-c', /CUSTOS_MASTER_KEY=\$\((.*)\)/.exec(lines[1]!)![1]!]);
+  const masterKey = execFileSync('sh', ['-c', /; (openssl .*) >/.exec(lines[1]!)![1]!]);
   const env = { DATABASE_URL: await freshPostgres(), CUSTOS_MASTER_KEY: masterKey.toString().trim() };
   expect(await runCommand(['migrate'], { env })).toMatchObject({ code: 0 });
   const created = await runCommand(['apps', 'create', '--name', 'Acme'], { env });
   expect(created).toMatchObject({ code: 0, stderr: '' });
+});
+
+test('a hosted app moves as the guide says', async () => {
+  const config = join(folder, 'custos.config.json');
+  writeFileSync(config, block('move-config'));
+  await using own = await startInProcess({ config });
+  const till = await own.call('getWallet', { path: { wallet_id: 'ext_wal_till' } });
+  const owner = await own.call('getKeyQuorum', { path: { key_quorum_id: till.owner_id! } });
+  expect(owner.user_ids).toEqual([expect.stringMatching(/^did:acme:/)]);
+  expect((await own.signIn('dana')).userId).toBe(owner.user_ids![0]);
+  const names = ['move-commands', 'move-tests', 'move-verify'];
+  const commands = names.flatMap((name) => block(name).trim().split('\n'));
+  for (const command of commands) {
+    const [, , ...words] = command.split(' -- ')[0]!.split(' ');
+    const path = words[0] === 'faults' ? words.slice(0, 2) : words.slice(0, 1);
+    const help = (await runCommand([...path, '--help'])).stdout;
+    const options = words.filter((word) => word.startsWith('--'));
+    expect(help).toContain(`Usage: custos ${path.join(' ')}`);
+    expect(options.filter((option) => !help.includes(option))).toEqual([]);
+  }
 });
 
 // What a block only shows.
