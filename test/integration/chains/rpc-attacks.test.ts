@@ -1,3 +1,4 @@
+import { hexToBytes, keccak256 } from 'viem';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
 import { startSandbox, type TestSandbox } from '../../../src/testing/testing.ts';
@@ -33,6 +34,17 @@ test.each(attacksWith(GAS))('$name', async ({ body, refused }) => {
   if (refused === undefined) expect(error).toBeUndefined();
   else expect(error).toMatch(refused);
   expect(await call('eth_chainId')).toMatchObject({ result: '0x2105' });
+});
+
+test.each([0, 65_535, 65_536, 65_537, 200_001])('the hash of %d bytes is the same in parts', async (size) => {
+  const target = `0x${'a8'.repeat(20)}` as const;
+  // Fills memory by CODECOPY of the code itself, hashes it, and returns the hash.
+  const number = size.toString(16).padStart(6, '0');
+  const code = `0x62${number}5f5f3962${number}5f205f5260205ff3` as const;
+  const answer = await call('eth_call', { to: target }, 'latest', { [target]: { code } });
+  const memory = new Uint8Array(size);
+  memory.set(hexToBytes(code).subarray(0, size));
+  expect(answer).toMatchObject({ result: keccak256(memory) });
 });
 
 test('10,000 log filters: those beyond the limit are refused, and the others work', async () => {

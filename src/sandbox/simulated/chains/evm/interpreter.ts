@@ -10,6 +10,7 @@ import {
   type Message,
 } from '@ethereumjs/evm';
 import { Address, createAddressFromString } from '@ethereumjs/util';
+import { keccak_256 } from '@noble/hashes/sha3.js';
 import { bytesTo0xHex, hexToBytes } from '../../../../engine/crypto/encoding.ts';
 import { ENTRY_POINT_ADDRESS } from '../../../../engine/signing/ethereum/smart-accounts.ts';
 import { createMutex } from '../../../../storage/mutex.ts';
@@ -41,6 +42,8 @@ const REVERT = 0xfd;
 const JUMPS_PER_LOOK = 512;
 /** The opcode that takes the most time per gas, if its input is long. */
 const KECCAK256 = 0x20;
+/** The number of bytes that are hashed without a pause. */
+const HASH_PART = 65_536;
 
 /** A call, or without `to` the creation of a smart contract. Addresses are lower-case 0x hex. */
 interface TopCall {
@@ -165,7 +168,7 @@ export async function makeInterpreter(
         jumps = (jumps + 1) % JUMPS_PER_LOOK;
         return jumps === 0 ? pause(current()) : undefined;
       }),
-      pausingAfter(rules, KECCAK256, () => pause(current())),
+      pausingHash(rules, () => pause(current())),
     ],
   });
   evm.events.on('beforeMessage', (message) => {
@@ -313,6 +316,9 @@ function warm({ journal, precompiles }: EVM, { from, to, accessList, authorities
   }
 }
 
+type Handlers = ReturnType<typeof getOpcodesForHF>['handlers'];
+type RunState = Parameters<NonNullable<ReturnType<Handlers['get']>>>[0];
+
 /** Returns an opcode that works as usual and then calls `pauseIfDue`. */
 function pausingAfter(
   rules: Common,
@@ -329,6 +335,38 @@ function pausingAfter(
     logicFunction(state: Parameters<typeof run>[0], common: Common) {
       run(state, common);
       return pauseIfDue();
+    },
+  };
+}
+
+/**
+ * Returns the opcode KECCAK256, which calls `pauseIfDue` after each part of a long input. A hash of 1 MB takes 100 ms,
+ * for the gas of a few transfers.
+ */
+function pausingHash(
+  rules: Common,
+  pauseIfDue: () => Promise<void> | undefined,
+): NonNullable<EVMOpts['customOpcodes']>[number] {
+  const opcode = pausingAfter(rules, KECCAK256, pauseIfDue) as {
+    logicFunction: (state: RunState, common: Common) => Promise<void> | undefined;
+  };
+  const { logicFunction: hashShort } = opcode;
+  async function hashLong({ stack, memory }: RunState, offset: number, length: number): Promise<void> {
+    const hash = keccak_256.create();
+    for (let at = 0; at < length; at += HASH_PART) {
+      hash.update(memory.read(offset + at, Math.min(HASH_PART, length - at)));
+      await pauseIfDue();
+    }
+    stack.push(BigInt(bytesTo0xHex(hash.digest())));
+  }
+  return {
+    ...(opcode as ReturnType<typeof pausingAfter>),
+    logicFunction(state: RunState, common: Common) {
+      const [offset, length] = state.stack.popN(2) as [bigint, bigint];
+      if (length > HASH_PART) return hashLong(state, Number(offset), Number(length));
+      state.stack.push(length);
+      state.stack.push(offset);
+      return hashShort(state, common);
     },
   };
 }
