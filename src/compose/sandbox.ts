@@ -27,6 +27,7 @@ import type { Clock, Entropy, Log } from '../ports/runtime.ts';
 import { bringDueTimesTo, LONGEST_PLAN_MS } from '../sandbox/clock.ts';
 import type { ControllableSnapshots } from '../sandbox/control-plane.ts';
 import { delayByRules, findRequestFault } from '../sandbox/faults/faults.ts';
+import { refusedResources } from '../sandbox/names.ts';
 import { createRequestLog } from '../sandbox/requests/request-log.ts';
 import type { CardControls } from '../sandbox/simulated/cards/issuers.ts';
 import type { SimulatedChains } from '../sandbox/simulated/chains/simulated-chains.ts';
@@ -315,6 +316,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
       refusals: {
         explain: explainRefusals({ prefix: config.prefix, operations: Object.values(operations), keyNames }),
         isHintSent: config.hints,
+        resources: (refused) => refusedResources(database.orm.em.fork(), refused),
       },
       metrics,
       adminHost: config.host,

@@ -104,7 +104,32 @@ export interface RefusedRequest {
   readonly responseHeaders: Readonly<Record<string, unknown>>;
   /** The value of `clock.now()` when the request arrived, in Unix ms. */
   readonly nowMs: number;
+  /** Present facts about the resources of the request. */
+  readonly resources?: RefusedResources | undefined;
 }
+
+/** Facts about the resources of a refused request, which the explanation cannot read itself. */
+export interface RefusedResources {
+  /** The names of resources, by their id as the request or the refusal has it. */
+  readonly names: ReadonlyMap<string, string>;
+  /** The wallet of the path, if it is archived. The time is in Unix ms. */
+  readonly archived?: { readonly walletId: string; readonly atMs: number } | undefined;
+}
+
+/** Reads facts about the resources of a refused request of an app. */
+export type ReadResources = (refused: {
+  readonly appId: string;
+  readonly pathParameters: Readonly<Record<string, string>>;
+  readonly data: RefusedRequest['data'];
+}) => Promise<RefusedResources>;
 
 /** Explains an error response. Returns undefined if its message says everything. Must not throw. */
 export type ExplainRefusal = (refused: RefusedRequest) => Why | undefined;
+
+/** How a server explains refusals. */
+export interface Refusals {
+  readonly explain: ExplainRefusal;
+  /** Whether responses have the explanation as `data.hint`. */
+  readonly isHintSent: boolean;
+  readonly resources?: ReadResources;
+}

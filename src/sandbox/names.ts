@@ -1,8 +1,12 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
+import { AggregationEntity } from '../domain/access/aggregations/aggregation.entity.ts';
+import { ConditionSetEntity } from '../domain/access/condition-sets/condition-set.entity.ts';
 import { KeyQuorumEntity, KeyQuorumMemberEntity } from '../domain/access/key-quorums/key-quorum.entity.ts';
 import { PolicyEntity } from '../domain/access/policies/policy.entity.ts';
 import { LinkedAccountEntity } from '../domain/access/user-records/user.entity.ts';
 import { WalletEntity } from '../domain/wallets/wallets/wallet.entity.ts';
+import type { PolicyDecision } from '../engine/policy/evaluate.ts';
+import type { ReadResources, RefusedResources } from '../ports/refusals.ts';
 import type {
   SandboxMember,
   SandboxNamed,
@@ -128,6 +132,54 @@ export async function ownersOf(
   );
 }
 
+/** The names of resources that explanations of refusals mention, and whether the wallet of the path is archived. */
+export async function refusedResources(
+  em: SqlEntityManager,
+  { appId, pathParameters: { wallet_id: walletId, user_id: userId, policy_id: policyId }, data }: Refused,
+): Promise<RefusedResources> {
+  const names = new Map<string, string>();
+  const add = (found: Names): void => {
+    for (const [id, name] of found) if (name !== null) names.set(id, name);
+  };
+  const id = walletId?.startsWith(EXTERNAL_PREFIX)
+    ? { externalId: walletId.slice(EXTERNAL_PREFIX.length) }
+    : { id: walletId ?? '' };
+  const wallet =
+    walletId === undefined
+      ? null
+      : await em.findOne(WalletEntity, { appId, ...id }, { disableIdentityMap: true });
+  if (walletId !== undefined && wallet !== null) add(new Map([[walletId, wallet.displayName]]));
+  if (userId !== undefined) {
+    const found = await userNames(em, [storedUserId(userId)]);
+    add(new Map([[userId, found.get(storedUserId(userId)) ?? null]]));
+  }
+  const decision = data.decision as PolicyDecision | undefined;
+  add(
+    await policyNames(
+      em,
+      [policyId, decision?.policy_id].filter((each) => each !== undefined),
+    ),
+  );
+  const conditions = decision?.units.flatMap(({ rules }) => rules.flatMap((rule) => rule.conditions)) ?? [];
+  const totals = conditions.flatMap(({ field }) =>
+    field.startsWith(AGGREGATION) ? [field.slice(AGGREGATION.length)] : [],
+  );
+  if (totals.length > 0) {
+    const found = await em.find(AggregationEntity, { id: { $in: totals } }, { disableIdentityMap: true });
+    add(new Map(found.map((each) => [each.id, each.name])));
+  }
+  const sets = conditions.filter(({ operator }) => operator === 'in_condition_set');
+  const setIds = sets.flatMap(({ value }) => value);
+  if (setIds.length > 0) {
+    const found = await em.find(ConditionSetEntity, { id: { $in: setIds } }, { disableIdentityMap: true });
+    add(new Map(found.map((set) => [set.id, set.name])));
+  }
+  const atMs = wallet?.archivedAtMs ?? null;
+  return { names, archived: wallet === null || atMs === null ? undefined : { walletId: wallet.id, atMs } };
+}
+
+type Refused = Parameters<ReadResources>[0];
+
 /** The resources to which a row of a list refers. */
 export interface References {
   /** The app to which external ids of wallets belong; null if the app is unknown. */
@@ -146,6 +198,7 @@ interface NamedReferences {
   readonly user: SandboxNamed | null;
 }
 
+const AGGREGATION = 'aggregation.';
 const EXTERNAL_PREFIX = 'ext_wal_';
 
 /** Converts a user's id. Ids have the configured prefix in requests, and `service` in the database. */

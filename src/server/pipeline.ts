@@ -1,7 +1,6 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { BodyShapes } from '../generated/validate-function.ts';
-import type { ExplainRefusal, Why } from '../ports/refusals.ts';
+import type { Refusals, RefusedResources, Why } from '../ports/refusals.ts';
 import type { RecordRequest } from '../ports/requests.ts';
 import type { Clock, Log } from '../ports/runtime.ts';
 import type { Admission } from './admission.ts';
@@ -31,6 +30,7 @@ import {
   operationOf,
   type RequestState,
   refusedOf,
+  resourcesOf,
   type Written,
   whyOf,
   withHint,
@@ -62,8 +62,7 @@ export interface PipelineOptions {
   readonly definition: ContractOptions['definition'];
   readonly operations: readonly Operation[];
   readonly validators: Readonly<Record<string, RequestValidators>>;
-  /** Loads the shapes of bodies, with which all faults of an invalid body are found. */
-  readonly bodyShapes?: (() => Promise<BodyShapes>) | undefined;
+  readonly bodyShapes?: ContractOptions['bodyShapes'];
   readonly handlers: OperationHandlers;
   /** Refuses some requests that the schemas accept, such as text with U+0000. */
   readonly checkInput?: ((state: RequestState) => void) | undefined;
@@ -88,8 +87,8 @@ export interface PipelineOptions {
   readonly log: Log;
   readonly newRequestId: () => string;
   readonly observe?: Observe | undefined;
-  /** Explains refusals, for their records and, if `isHintSent`, for `data.hint`. */
-  readonly refusals?: { readonly explain: ExplainRefusal; readonly isHintSent: boolean } | undefined;
+  /** Explains refusals, for the record and for `data.hint`. */
+  readonly refusals?: Refusals | undefined;
   /** Records denials in the audit log before they are sent. */
   readonly recordDenial?: RecordDenial | undefined;
   readonly record?: RecordRequest | undefined;
@@ -209,7 +208,8 @@ export async function createPipeline(options: PipelineOptions): Promise<Pipeline
       refusal = await recorded(state, refusal, options.recordDenial);
       sent = answerError(refusal, state, log);
     }
-    finish(state, { sent, refusal, startedMs });
+    const resources = sent.status < 400 ? undefined : await resourcesOf(state, sent, options);
+    finish(state, { sent, refusal, resources, startedMs });
   };
   const { tracer } = options;
   if (tracer === undefined) return serve;
@@ -225,6 +225,7 @@ interface Ending {
   readonly sent: Answer | Refused;
   /** The error of a refused request. */
   readonly refusal: unknown;
+  readonly resources: RefusedResources | undefined;
   /** When the request arrived, by the monotonic clock. */
   readonly startedMs: number;
 }
@@ -233,11 +234,11 @@ interface Ending {
 function createFinish(options: PipelineOptions): (state: RequestState, ending: Ending) => void {
   const { brand, log, record } = options;
   const isSampled = shareOf(options.loggedShare ?? 1);
-  return (state, { sent: answer, refusal, startedMs }) => {
+  return (state, { sent: answer, refusal, resources, startedMs }) => {
     const { status } = answer;
     // Explaining and recording must not affect the response.
     const explain = (): Why | undefined =>
-      attempt(log, () => options.refusals?.explain(refusedOf(state, answer, refusal)));
+      attempt(log, () => options.refusals?.explain(refusedOf(state, answer, { refusal, resources })));
     const why = whyOf(state.injected, status, explain);
     const isHinted = status >= 400 && !state.injected?.answer && options.refusals?.isHintSent === true;
     const written = send(state, isHinted && why !== undefined ? withHint(answer, why.hint) : answer, {

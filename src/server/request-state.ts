@@ -1,8 +1,9 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { ApiError, type ErrorCode } from '../errors.ts';
 import type { AuthenticatedApp, RequestProof } from '../ports/operation-context.ts';
-import type { RefusedRequest, Why } from '../ports/refusals.ts';
+import type { Refusals, RefusedRequest, RefusedResources, Why } from '../ports/refusals.ts';
 import type { AnsweredRequest, StoredEffects } from '../ports/requests.ts';
+import type { Log } from '../ports/runtime.ts';
 import type { Brand } from './brand.ts';
 import type { Operation } from './route-index.ts';
 
@@ -126,7 +127,14 @@ interface RefusalBody {
  * Returns what an explanation of a refusal needs. `error` is undefined for a stored refusal that is sent again, and
  * when the server is overloaded.
  */
-export function refusedOf(state: RequestState, answer: Answer, error: unknown): RefusedRequest {
+export function refusedOf(
+  state: RequestState,
+  answer: Answer,
+  {
+    refusal: error,
+    resources,
+  }: { readonly refusal: unknown; readonly resources?: RefusedResources | undefined },
+): RefusedRequest {
   const { error: message = '', data = {} } = bodyOf(answer);
   return {
     method: state.method,
@@ -140,7 +148,26 @@ export function refusedOf(state: RequestState, answer: Answer, error: unknown): 
     body: state.body,
     responseHeaders: answer.headers ?? {},
     nowMs: state.nowMs,
+    resources,
   };
+}
+
+/** Facts about the resources that the path of a refused request names. Undefined if they cannot be read. */
+export async function resourcesOf(
+  { app, route }: RequestState,
+  answer: Answer,
+  { log, refusals }: { readonly log: Log; readonly refusals?: Refusals | undefined },
+): Promise<RefusedResources | undefined> {
+  const pathParameters = route?.params ?? {};
+  const { data = {} } = (answer.body ?? {}) as { data?: RefusedRequest['data'] };
+  const isAbout = Object.keys(pathParameters).length > 0 || 'decision' in data;
+  if (refusals?.resources === undefined || app === undefined || !isAbout) return undefined;
+  try {
+    return await refusals.resources({ appId: app.id, pathParameters, data });
+  } catch (err) {
+    log.error({ err }, 'failed to read the names for the explanation of a refusal');
+    return undefined;
+  }
 }
 
 /** Returns the refusal with `data.hint`, which the schemas of all errors allow. */

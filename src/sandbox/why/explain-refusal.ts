@@ -4,7 +4,7 @@ import { whyCredentials } from './credentials.ts';
 import { errorTexts } from './error-texts.ts';
 import { whyPolicy } from './policy.ts';
 import { because, capital, problem, resourceIn } from './problem.ts';
-import { whyFunds, whyState } from './resource-state.ts';
+import { whyArchived, whyEndedIntent, whyFunds, whyNonce, whyState } from './resource-state.ts';
 import { whySignatures } from './signatures.ts';
 import { type KnownOperation, whyUnknownPath } from './unknown-path.ts';
 import { whyInvalid } from './validation.ts';
@@ -29,6 +29,9 @@ const rules: readonly ((refused: RefusedRequest, facts: RefusalFacts) => Why | u
   whyPolicy,
   whyFunds,
   whyState,
+  whyArchived,
+  whyEndedIntent,
+  whyNonce,
   whyInvalid,
 ];
 

@@ -1,17 +1,18 @@
 import type { ConditionTrace, PolicyDecision, RuleTrace, UnitTrace } from '../../engine/policy/evaluate.ts';
 import type { Problem, RefusedRequest, Why } from '../../ports/refusals.ts';
-import { because, problem, quote } from './problem.ts';
+import { because, capital, namedId, problem, quote } from './problem.ts';
 
 const MAX_RULES = 5;
 
 /** Explains a denial by a policy: the rules and the conditions that decided. */
-export function whyPolicy({ code, data }: RefusedRequest): Why | undefined {
+export function whyPolicy(refused: RefusedRequest): Why | undefined {
+  const { code, data } = refused;
   const decision = data.decision as PolicyDecision | undefined;
   if (code !== 'policy_violation' || decision === undefined) return undefined;
   const unit = decision.units.find(({ outcome }) => outcome !== 'allowed');
   if (unit === undefined) return undefined;
   const traceId = typeof data.trace_id === 'string' ? data.trace_id : null;
-  return because('policy', problemsOf(unit, decision), {
+  return because('policy', problemsOf(unit, decision, refused), {
     evidence: {
       policy_id: decision.policy_id,
       method: decision.method,
@@ -33,9 +34,13 @@ export function whyPolicy({ code, data }: RefusedRequest): Why | undefined {
   });
 }
 
-function problemsOf(unit: UnitTrace, { policy_id: id, method }: PolicyDecision): Problem[] {
+function problemsOf(
+  unit: UnitTrace,
+  { policy_id: id, method }: PolicyDecision,
+  refused: RefusedRequest,
+): Problem[] {
   const { outcome, rules, deciding_rule_id: ruleId } = unit;
-  const subject = `policy ${quote(id)}`;
+  const subject = `policy ${namedId(id, refused)}`;
   if (outcome === 'denied_by_rule') {
     const rule = rules.find(({ rule_id: each }) => each === ruleId);
     const name = quote(rule?.rule_name ?? ruleId ?? '');
@@ -46,7 +51,7 @@ function problemsOf(unit: UnitTrace, { policy_id: id, method }: PolicyDecision):
         subject,
         expected: `a request that the rule ${name} does not deny`,
         came: `\`${method}\`${when}`,
-        text: `Policy ${quote(id)}: the rule ${name} denies \`${method}\`${when}; expected a request that it does not deny.`,
+        text: `${capital(subject)}: the rule ${name} denies \`${method}\`${when}; expected a request that it does not deny.`,
         next: 'Change the request, or the rule that denies it.',
       }),
     ];
@@ -54,7 +59,7 @@ function problemsOf(unit: UnitTrace, { policy_id: id, method }: PolicyDecision):
   const failed =
     outcome === 'no_rule_for_method'
       ? []
-      : rules.filter(({ action }) => action === 'ALLOW').flatMap((rule) => failureOf(rule, id));
+      : rules.filter(({ action }) => action === 'ALLOW').flatMap((rule) => failureOf(rule, subject, refused));
   if (failed.length > 0) return failed.slice(0, MAX_RULES);
   return [
     problem({
@@ -67,24 +72,50 @@ function problemsOf(unit: UnitTrace, { policy_id: id, method }: PolicyDecision):
 }
 
 /** Returns the first condition that keeps a rule from matching, as a problem. */
-function failureOf({ rule_name: name, conditions }: RuleTrace, policyId: string): Problem[] {
+function failureOf(
+  { rule_name: name, conditions }: RuleTrace,
+  policy: string,
+  refused: RefusedRequest,
+): Problem[] {
   const condition = conditions.find(({ result }) => result !== 'true');
   if (condition === undefined) return [];
-  const wanted = `\`${nameOf(condition)}\` ${wantedOf(condition)}`;
-  const seen = seenOf(condition);
+  const wanted = `${toldNameOf(condition, refused)} ${wantedOf(condition, refused)}`;
+  const { observed } = condition;
+  const seen =
+    observed.state === 'absent'
+      ? `the request has no such value (${observed.reason})`
+      : `it is ${seenOf(condition)}`;
   return [
     problem({
-      subject: `policy ${quote(policyId)}, rule ${quote(name)}`,
+      subject: `${policy}, rule ${quote(name)}`,
       expected: wanted,
-      came: seen,
-      text: `Policy ${quote(policyId)}: the rule ${quote(name)} requires ${wanted}, and it is ${seen}.`,
-      next: 'Send a request that the rule allows, or change the rule.',
+      came: seenOf(condition),
+      text: `${capital(policy)}: the rule ${quote(name)} requires ${wanted}, and ${seen}.`,
+      next: nextOf(condition),
     }),
   ];
 }
 
 function nameOf({ field_source: source, field }: ConditionTrace): string {
   return `${source}.${field}`;
+}
+
+const AGGREGATION = 'aggregation.';
+
+/** What a condition looks at. A sum is named by its aggregation. */
+function toldNameOf(condition: ConditionTrace, refused: RefusedRequest): string {
+  const { field } = condition;
+  return field.startsWith(AGGREGATION)
+    ? `the sum ${namedId(field.slice(AGGREGATION.length), refused)}, which counts this request,`
+    : `\`${nameOf(condition)}\``;
+}
+
+function nextOf({ field, operator }: ConditionTrace): string {
+  if (field.startsWith(AGGREGATION))
+    return 'Send less, wait until earlier amounts leave the window of the sum, or change the rule.';
+  return operator === 'in_condition_set'
+    ? 'Send a request that the rule allows, or add the value to the condition set.'
+    : 'Send a request that the rule allows, or change the rule.';
 }
 
 /** How sentences express each operator. Other operators are shown under their own names. */
@@ -104,10 +135,12 @@ const words: Readonly<Record<string, string>> = {
 
 const MAX_VALUES = 5;
 
-function wantedOf({ operator, value }: ConditionTrace): string {
+function wantedOf({ operator, value }: ConditionTrace, refused: RefusedRequest): string {
   const values = [value].flat();
   const more = values.length > MAX_VALUES ? ` and ${values.length - MAX_VALUES} more` : '';
-  const shown = values.slice(0, MAX_VALUES).map((each) => quote(String(each)));
+  const shown = values
+    .slice(0, MAX_VALUES)
+    .map((each) => (operator === 'in_condition_set' ? namedId(each, refused) : quote(String(each))));
   return `${words[operator] ?? operator} ${shown.join(', ')}${more}`;
 }
 

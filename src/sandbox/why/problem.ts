@@ -1,4 +1,4 @@
-import type { FaultPlace, Problem, Repair, Repetition, Why } from '../../ports/refusals.ts';
+import type { FaultPlace, Problem, RefusedRequest, Repair, Repetition, Why } from '../../ports/refusals.ts';
 import type { KnownOperation } from './unknown-path.ts';
 
 /** The parts of a problem. Without `text`, a sentence is built from the other parts. */
@@ -15,6 +15,7 @@ interface ProblemParts {
 }
 
 const MAX_TEXT = 600;
+const MAX_NAME = 40;
 
 /** Builds a problem. All explanations use one form of sentence, unless a rule provides a better one. */
 export function problem({ subject, expected, came, text, next, at }: ProblemParts): Problem {
@@ -91,18 +92,32 @@ export function shortKey(key: string): string {
   return key.length > 16 ? `${key.slice(0, 4)}…${key.slice(-6)}` : key;
 }
 
+/** Quotes an id, with the name of its resource before it if there is one: Alice (`fmfdj6yqly31huorjqzq38zc`). */
+export function namedId(id: string, { resources }: Pick<RefusedRequest, 'resources'>): string {
+  const name = resources?.names.get(id);
+  // Backticks mark code, and a name with line breaks would break the sentence.
+  const shown = name?.replaceAll(/[\s`]+/g, ' ').trim();
+  return shown === undefined || shown === '' ? quote(id) : `${cut(shown, MAX_NAME)} (${quote(id)})`;
+}
+
 /**
- * Describes the resource that a path is about, such as "wallet `ext_wal_alice`". Returns undefined if the path names
- * none.
+ * Describes the resource that a path is about, such as "wallet Alice (`ext_wal_alice`)". Returns undefined if the path
+ * names none.
  */
 export function resourceIn(
-  { operation, path }: { readonly operation: string | undefined; readonly path: string },
+  refused: Pick<RefusedRequest, 'operation' | 'path' | 'resources'>,
   operations: readonly KnownOperation[],
 ): string | undefined {
+  const { operation, path } = refused;
   const template = operations.find(({ id }) => id === operation)?.path.split('/') ?? [];
   const index = template.findLastIndex((segment) => segment.startsWith('{'));
   const value = path.split('/')[index];
   if (index === -1 || value === undefined || value === '') return undefined;
   const noun = template[index]!.slice(1, -1).replace(/_id$/, '').replaceAll('_', ' ');
-  return `${noun} ${quote(value)}`;
+  return `${noun} ${namedId(value, refused)}`;
+}
+
+// JavaScript dates end in the year 275760.
+export function timeOf(ms: number): string {
+  return Math.abs(ms) <= 8.64e15 ? new Date(ms).toISOString() : String(ms);
 }

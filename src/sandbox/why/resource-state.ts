@@ -1,7 +1,8 @@
 import { assetsOf } from '../../engine/assets/known-assets.ts';
 import { chainOfCaip2 } from '../../engine/assets/known-chains.ts';
 import type { RefusedRequest, Why } from '../../ports/refusals.ts';
-import { because, listOf, problem, repeat } from './problem.ts';
+import { because, listOf, problem, repeat, resourceIn, timeOf } from './problem.ts';
+import type { KnownOperation } from './unknown-path.ts';
 
 /** The `data` of an `insufficient_funds` error, as `insufficientFunds` writes it. */
 interface Shortfall {
@@ -57,7 +58,77 @@ export function whyFunds({ code, data }: RefusedRequest): Why | undefined {
   });
 }
 
-/** The `data` of an error about a customer of a fiat provider, as `requireCustomer` writes it. */
+/** Explains that a wallet is archived, which the API reports as an absent one. */
+export function whyArchived(refused: RefusedRequest, { operations }: Operations): Why | undefined {
+  const archived = refused.resources?.archived;
+  if (refused.code !== 'not_found' || archived === undefined) return undefined;
+  const { walletId, atMs } = archived;
+  const found = problem({
+    subject: resourceIn(refused, operations) ?? 'the wallet',
+    expected: 'a wallet in use',
+    came: `one that was archived at ${timeOf(atMs)}, which the API treats as absent`,
+    next: `Restore it with POST /_sandbox/wallets/${walletId}/restore, or use another wallet.`,
+  });
+  return because('validation', [found], {
+    evidence: { wallet_id: walletId, archived_at_ms: atMs },
+    repairs: [
+      {
+        kind: 'call',
+        title: 'Restore the wallet',
+        operation: 'restoreWallet',
+        path: { wallet_id: walletId },
+      },
+      repeat('Send the request again', {}),
+    ],
+  });
+}
+
+const usedNonce = /nonce too low: next nonce (\d+), got (\d+)/;
+
+/** Explains a nonce that an earlier transaction of the wallet has used. */
+export function whyNonce(refused: RefusedRequest, { operations }: Operations): Why | undefined {
+  const [, next, sent] = usedNonce.exec(refused.message) ?? [];
+  if (refused.code !== 'transaction_broadcast_failure' || next === undefined) return undefined;
+  const pointer = '/params/transaction/nonce';
+  const { params } = (refused.body ?? {}) as { params?: { transaction?: { nonce?: unknown } } };
+  const isSent = params?.transaction?.nonce !== undefined;
+  const found = problem({
+    subject: `the nonce of ${resourceIn(refused, operations) ?? 'the wallet'}`,
+    expected: `${next}, the next one of the chain, or none`,
+    came: `${sent}, which an earlier transaction has used`,
+    next: `Leave \`nonce\` out, so that the server chooses it, or send ${next}.`,
+    at: isSent ? { in: 'body', pointer } : undefined,
+  });
+  const changes = { body: [{ op: 'remove', path: pointer }] } as const;
+  return because('chain', [found], {
+    evidence: { next_nonce: next, nonce: sent },
+    repairs: isSent ? [repeat('Send again without `nonce`', { changes })] : [],
+  });
+}
+
+const endedIntent = /^the intent cannot be authorized or rejected: it is (\w+)$/;
+
+/** Explains that an intent has ended, such as by its expiry. */
+export function whyEndedIntent(refused: RefusedRequest, { operations }: Operations): Why | undefined {
+  const [, status] = endedIntent.exec(refused.message) ?? [];
+  if (refused.code !== 'invalid_state' || status === undefined) return undefined;
+  const found = problem({
+    subject: resourceIn(refused, operations) ?? 'the intent',
+    expected: 'the status `pending`',
+    came: `\`${status}\``,
+    next:
+      status === 'expired'
+        ? 'Propose the change again with a new intent, and collect its signatures before `expires_at`.'
+        : 'Read the intent: it has ended, so propose the change again if it is still wanted.',
+  });
+  return because('validation', [found], { evidence: { status } });
+}
+
+interface Operations {
+  readonly operations: readonly KnownOperation[];
+}
+
+/** The \`data\` of a refusal about a customer of a fiat provider, as \`requireCustomer\` writes it. */
 interface RefusedCustomer {
   readonly type: string;
   readonly id: string;

@@ -1,5 +1,5 @@
 import type { RefusedRequest, Why } from '../../ports/refusals.ts';
-import { because, capital, inHeader, problem } from './problem.ts';
+import { because, capital, inHeader, problem, quote, timeOf } from './problem.ts';
 import type { KnownOperation } from './unknown-path.ts';
 
 interface Facts {
@@ -12,6 +12,7 @@ interface Claims {
   readonly aud?: unknown;
   readonly exp?: unknown;
   readonly sid?: unknown;
+  readonly sub?: unknown;
 }
 
 /** Says how to get an access token. */
@@ -63,15 +64,29 @@ export function whyToken(refused: RefusedRequest, facts: Facts): Why | undefined
   }
   if (message.includes('device'))
     return inAuthorization({ came: message, next: 'Send a token of a session of the user.' });
-  if (message.endsWith('is frozen'))
-    return inAuthorization({
-      expected: 'the token of a user who is not frozen',
-      came: message,
-      next: 'DELETE /v1/users/{user_id}/freeze lets the user log in again.',
-    });
+  if (message.endsWith('is frozen')) return frozen((bearer[1] ?? '').trim());
   if (message.endsWith('was revoked'))
     return inAuthorization({ came: `${message}, and such a token only reads`, next: GET_TOKEN });
   return inAuthorization(faultOf((bearer[1] ?? '').trim(), refused, facts) ?? unverified);
+}
+
+/** Explains that the user of a token is frozen, with the request that ends it. */
+function frozen(token: string): Why {
+  const { sub } = claimsIn(token) ?? {};
+  const user = typeof sub === 'string' ? sub : undefined;
+  const found = problem({
+    subject: `the user ${user === undefined ? '' : `${quote(user)} `}of the access token`,
+    expected: 'a user who may act',
+    came: 'one whom the app has frozen, who can only read',
+    next: `Send DELETE /v1/users/${user ?? '{user_id}'}/freeze, and let the user log in again.`,
+    at: inHeader('authorization'),
+  });
+  return because('credentials', [found], {
+    repairs:
+      user === undefined
+        ? []
+        : [{ kind: 'call', title: 'Unfreeze the user', operation: 'unfreezeUser', path: { user_id: user } }],
+  });
 }
 
 const unverified: Fault = {
@@ -169,11 +184,6 @@ function objectIn(part: string): Claims | undefined {
 function tokenIn(body: unknown): string | undefined {
   const token = (body as { readonly user_jwt?: unknown } | null | undefined)?.user_jwt;
   return typeof token === 'string' ? token : undefined;
-}
-
-// Formats a time. JavaScript's dates end in the year 275760, so later times are shown as numbers.
-function timeOf(ms: number): string {
-  return Math.abs(ms) <= 8.64e15 ? new Date(ms).toISOString() : String(ms);
 }
 
 function quoteValue(value: unknown): string {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { runCommandLine } from '../../../src/cli/program.ts';
 import type { RecordedExchange, SentRequest } from '../../../src/sandbox/generated/schemas.ts';
-import { control } from '../../support/call.ts';
+import { attempt, control } from '../../support/call.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 import { mistakes } from './mistakes.ts';
 
@@ -31,8 +31,8 @@ function patternOf(text: string): RegExp {
   return new RegExp(`^${parts.join('.+')}$`);
 }
 
-test('there are at least forty mistakes', () => {
-  expect(Object.keys(mistakes).length).toBeGreaterThanOrEqual(40);
+test('there are at least fifty-five mistakes', () => {
+  expect(Object.keys(mistakes).length).toBeGreaterThanOrEqual(55);
 });
 
 describe('a mistake is explained:', () => {
@@ -69,6 +69,19 @@ describe('a mistake is explained:', () => {
   });
 });
 
+test('a request beyond the rate limit is explained with the time to wait', async () => {
+  await using limited = await startSandbox({ hints: true, rateLimit: { perSecond: 1, burst: 2 } });
+  const answers = [];
+  for (let count = 0; count < 3; count += 1) answers.push(await attempt(limited, 'listWallets', {}));
+  const { status, headers } = answers.at(-1)!;
+  expect(status).toBe(429);
+  const { body } = await control(limited, 'GET', `/_sandbox/requests/${String(headers['x-request-id'])}`);
+  const { why } = body as object as RecordedExchange;
+  expect(why!.hint).toBe(
+    'The rate limit of `listWallets`: expected fewer requests per minute, got more requests than the limit allows. Wait 1 s; `--rate-limit` sets the limit of a sandbox.',
+  );
+});
+
 describe('the repairs of a mistake let the request succeed:', () => {
   test.each([
     'the key of another person',
@@ -80,6 +93,8 @@ describe('the repairs of a mistake let the request succeed:', () => {
     'a misspelled field',
     'a user who is not verified',
     'a fault rule',
+    'an archived wallet',
+    'a nonce that was used',
   ])('%s', async (name) => {
     const { id, why } = await recorded(await mistakes[name]![0](sandbox));
     let last: SentRequest | undefined;
@@ -91,7 +106,7 @@ describe('the repairs of a mistake let the request succeed:', () => {
         continue;
       }
       const [method, path] = calls[repair.operation]!;
-      const target = path.replace('{fault_id}', repair.path?.fault_id ?? '');
+      const target = path.replace(/\{(\w+)\}/, (_, name: string) => repair.path?.[name] ?? '');
       const { status } = await control(sandbox, method, target, repair.body as object | undefined);
       expect([repair.title, status < 500]).toEqual([repair.title, true]);
     }
@@ -103,4 +118,5 @@ describe('the repairs of a mistake let the request succeed:', () => {
 const calls: Readonly<Record<string, readonly ['POST' | 'DELETE', string]>> = {
   decideVerification: ['POST', '/_sandbox/verifications'],
   removeFault: ['DELETE', '/_sandbox/faults/{fault_id}'],
+  restoreWallet: ['POST', '/_sandbox/wallets/{wallet_id}/restore'],
 };

@@ -109,6 +109,81 @@ const transaction = {
   },
 };
 
+/** The id of a new resource, which a policy refers to. */
+const made = async (sandbox: TestSandbox, id: OperationId, body: object): Promise<string> =>
+  ((await attempt(sandbox, id, { body })).body as { id: string }).id;
+
+/** A transfer of ERC-20 tokens. Source: ERC-20, transfer(address,uint256). */
+const tokenTransfer = (amount: number) => ({
+  ...transaction,
+  params: {
+    transaction: {
+      ...transaction.params.transaction,
+      value: '0x0',
+      data: `0xa9059cbb${'11'.repeat(20).padStart(64, '0')}${amount.toString(16).padStart(64, '0')}`,
+    },
+  },
+});
+const transferAbi = [
+  {
+    ...{ type: 'function', name: 'transfer', stateMutability: 'nonpayable' },
+    inputs: [
+      { name: 'to', type: 'address' },
+      { name: 'value', type: 'uint256' },
+    ],
+    outputs: [{ name: '', type: 'bool' }],
+  },
+];
+
+const permitOn = (chainId: number) => ({
+  method: 'eth_signTypedData_v4',
+  params: {
+    typed_data: {
+      types: {
+        EIP712Domain: [{ name: 'chainId', type: 'uint256' }],
+        Note: [{ name: 'text', type: 'string' }],
+      },
+      ...{ primary_type: 'Note', domain: { chainId }, message: { text: 'Hello' } },
+    },
+  },
+});
+
+/** A transaction with the nonce of one that the chain has included. */
+const usedNonce: Make = async (sandbox) => {
+  const wallet = await created(sandbox, { chain_type: 'ethereum', display_name: 'Payouts' });
+  await control(sandbox, 'POST', '/_sandbox/faucet', {
+    ...{ chain: 'base', address: wallet.address, amount: '1' },
+  });
+  const path = { wallet_id: wallet.id };
+  const send = (value: number, nonce: object) => ({
+    ...{ method: 'eth_sendTransaction', caip2: 'eip155:8453' },
+    params: { transaction: { to: stranger, value, ...nonce } },
+  });
+  await attempt(sandbox, 'walletRpc', { path, body: send(1, {}) });
+  await control(sandbox, 'PUT', '/_sandbox/clock', { advance_ms: 60_000 });
+  return calling('walletRpc', { path, body: send(2, { nonce: 0 }) })(sandbox);
+};
+
+const frozenUser: Make = async (sandbox) => {
+  persons += 1;
+  const linked_accounts = [{ type: 'email', address: `frozen${persons}@example.com` }];
+  const { body } = await attempt(sandbox, 'createUser', { body: { linked_accounts } });
+  const { id } = body as { id: string };
+  const { body: session } = await control(sandbox, 'POST', `/_sandbox/users/${id}/session`);
+  await attempt(sandbox, 'freezeUser', { path: { user_id: id } });
+  const approval = { user_code: 'BBBB-BBBB', action: 'approve' };
+  return calling('verifyOauthDevice', { body: approval }, bearer(String(session.access_token)))(sandbox);
+};
+
+const MONTH_MS = 31 * 24 * 3_600_000;
+
+const expiredIntent: Make = async (sandbox) => {
+  const { body } = await attempt(sandbox, 'createWalletRpcIntent', { path: treasury, body: hello });
+  await control(sandbox, 'PUT', '/_sandbox/clock', { advance_ms: MONTH_MS });
+  const path = { intent_id: (body as { intent_id: string }).intent_id };
+  return calling('rejectIntent', { path, body: {} })(sandbox);
+};
+
 const exampleOf = (id: OperationId) =>
   exampleInput(documentedOperations.find(({ operationId }) => operationId === id)!) as { body?: object };
 
@@ -134,11 +209,11 @@ const expired = (sandbox: TestSandbox) => ({ expiryMs: sandbox.clock.now() - 90_
 export const mistakes: Readonly<Record<string, readonly [make: Make, hint: string]>> = {
   'the key of another person': [
     calling('updateWallet', { path: alice, body: rename }, { signWith: [bobKey.privateKey] }),
-    'Signed with key MFkw…3lsg== (seeded as `bob`), which is not an owner of wallet `ext_wal_alice`. It is a member of the key quorum `…` (Treasury). Its owner is key MFkw…dBQA== (seeded as `alice`) or user `…`. Sign with key MFkw…dBQA== (seeded as `alice`) or a key of user `…`.',
+    'Signed with key MFkw…3lsg== (seeded as `bob`), which is not an owner of wallet Alice (`ext_wal_alice`). It is a member of the key quorum `…` (Treasury). Its owner is key MFkw…dBQA== (seeded as `alice`) or user `…`. Sign with key MFkw…dBQA== (seeded as `alice`) or a key of user `…`.',
   ],
   'no signature': [
     calling('updateWallet', { path: alice, body: rename }),
-    'The request is not signed, and wallet `ext_wal_alice` has an owner. Its owner is key MFkw…dBQA== (seeded as `alice`) or user `…`. Sign `data.signature_check.expected_payloads`[0] with key MFkw…dBQA== (seeded as `alice`) or a key of user `…`.',
+    'The request is not signed, and wallet Alice (`ext_wal_alice`) has an owner. Its owner is key MFkw…dBQA== (seeded as `alice`) or user `…`. Sign `data.signature_check.expected_payloads`[0] with key MFkw…dBQA== (seeded as `alice`) or a key of user `…`.',
   ],
   'a URL that ends in a slash': [
     calling(
@@ -192,7 +267,7 @@ export const mistakes: Readonly<Record<string, readonly [make: Make, hint: strin
       { path: alice, body: rename },
       signedBy(() => 'Hello'),
     ),
-    "Signature 1 verifies under no key of the owner of wallet `ext_wal_alice`: another key signed, or another text was signed. Its owner is key MFkw…dBQA== (seeded as `alice`) or user `…`. Compare the text that you sign with `data.signature_check.expected_payloads`[0], and your key with the owner's.",
+    "Signature 1 verifies under no key of the owner of wallet Alice (`ext_wal_alice`): another key signed, or another text was signed. Its owner is key MFkw…dBQA== (seeded as `alice`) or user `…`. Compare the text that you sign with `data.signature_check.expected_payloads`[0], and your key with the owner's.",
   ],
   'the signature header of a brand': [
     calling(
@@ -208,11 +283,11 @@ export const mistakes: Readonly<Record<string, readonly [make: Make, hint: strin
       { path: treasury, body: rename },
       { signWith: [aliceKey.privateKey, aliceKey.privateKey] },
     ),
-    'Wallet `ext_wal_treasury` needs 2 signatures of its owner, key quorum `…`, and 1 of 2 sent counts: a key counts once. Add 1 more by key MFkw…3lsg== (seeded as `bob`) or key MFkw…WB7w== (seeded as `carol`), separated by commas.',
+    'Wallet Treasury (`ext_wal_treasury`) needs 2 signatures of its owner, key quorum `…`, and 1 of 2 sent counts: a key counts once. Add 1 more by key MFkw…3lsg== (seeded as `bob`) or key MFkw…WB7w== (seeded as `carol`), separated by commas.',
   ],
   'fewer signatures than the threshold': [
     calling('updateWallet', { path: treasury, body: rename }, { signWith: [carolKey.privateKey] }),
-    'Wallet `ext_wal_treasury` needs 2 signatures of its owner, key quorum `…`, and 1 of 1 sent counts. Add 1 more by key MFkw…dBQA== (seeded as `alice`) or key MFkw…3lsg== (seeded as `bob`), separated by commas.',
+    'Wallet Treasury (`ext_wal_treasury`) needs 2 signatures of its owner, key quorum `…`, and 1 of 1 sent counts. Add 1 more by key MFkw…dBQA== (seeded as `alice`) or key MFkw…3lsg== (seeded as `bob`), separated by commas.',
   ],
   'an expired request': [
     calling('listWallets', {}, expired),
@@ -361,35 +436,122 @@ export const mistakes: Readonly<Record<string, readonly [make: Make, hint: strin
   ],
   'a chain that the transfer does not have': [
     calling('transferFromWallet', { path: acme, body: transfer('1', 'solana') }),
-    'Wallet `ext_wal_acme-ethereum`: /source/chain: `solana` is not a chain of ethereum wallets; expected a combination that the server supports. Choose another one; the message says what is not supported, and /docs lists what is.',
+    'Wallet Acme (`ext_wal_acme-ethereum`): /source/chain: `solana` is not a chain of ethereum wallets; expected a combination that the server supports. Choose another one; the message says what is not supported, and /docs lists what is.',
   ],
   'an archived wallet': [
     async (sandbox) => {
-      const { id } = await created(sandbox);
+      const { id } = await created(sandbox, { chain_type: 'ethereum', display_name: 'Old till' });
       await attempt(sandbox, 'archiveWallet', { path: { wallet_id: id } });
       return calling('walletRpc', { path: { wallet_id: id }, body: hello })(sandbox);
     },
-    'Wallet `…`: Wallet not found; expected an id that this app has. Check the id, and that the resource belongs to this app; named ones such as `ext_wal_alice` need --seed-data, and a reset or a restart in memory deletes everything else.',
+    'Wallet Old till (`…`): expected a wallet in use, got one that was archived at …, which the API treats as absent. Restore it with POST /_sandbox/wallets/…/restore, or use another wallet.',
   ],
   'a policy without a rule for the method': [
     denied(condition('lte', 'value', '10'), hello),
-    'Policy `…`: expected a rule that allows the method `personal_sign`, got no such rule. Add a rule for `personal_sign` to the policy, or use a method that it allows.',
+    'Policy Limits (`…`): expected a rule that allows the method `personal_sign`, got no such rule. Add a rule for `personal_sign` to the policy, or use a method that it allows.',
   ],
   'a value above the limit of a policy': [
     denied(condition('lte', 'value', '10'), transaction),
-    'Policy `…`: the rule `Small` requires `ethereum_transaction.value` to be at most `10`, and it is `100`. Send a request that the rule allows, or change the rule.',
+    'Policy Limits (`…`): the rule `Small` requires `ethereum_transaction.value` to be at most `10`, and it is `100`. Send a request that the rule allows, or change the rule.',
   ],
   'a recipient that a policy does not name': [
     denied(condition('eq', 'to', `0x${'22'.repeat(20)}`), transaction),
-    'Policy `…`: the rule `Small` requires `ethereum_transaction.to` to be `0x2222222222222222222222222222222222222222`, and it is `0x1111111111111111111111111111111111111111`. Send a request that the rule allows, or change the rule.',
+    'Policy Limits (`…`): the rule `Small` requires `ethereum_transaction.to` to be `0x2222222222222222222222222222222222222222`, and it is `0x1111111111111111111111111111111111111111`. Send a request that the rule allows, or change the rule.',
   ],
   'a recipient outside of the list of a policy': [
     denied(condition('in', 'to', [`0x${'22'.repeat(20)}`, `0x${'33'.repeat(20)}`]), transaction),
-    'Policy `…`: the rule `Small` requires `ethereum_transaction.to` to be one of `0x2222222222222222222222222222222222222222`, `0x3333333333333333333333333333333333333333`, and it is `0x1111111111111111111111111111111111111111`. Send a request that the rule allows, or change the rule.',
+    'Policy Limits (`…`): the rule `Small` requires `ethereum_transaction.to` to be one of `0x2222222222222222222222222222222222222222`, `0x3333333333333333333333333333333333333333`, and it is `0x1111111111111111111111111111111111111111`. Send a request that the rule allows, or change the rule.',
+  ],
+  'a value that must be less': [
+    denied(condition('lt', 'value', '100'), transaction),
+    'Policy Limits (`…`): the rule `Small` requires `ethereum_transaction.value` to be less than `100`, and it is `100`. Send a request that the rule allows, or change the rule.',
+  ],
+  'a value below the least of a policy': [
+    denied(condition('gte', 'value', '101'), transaction),
+    'Policy Limits (`…`): the rule `Small` requires `ethereum_transaction.value` to be at least `101`, and it is `100`. Send a request that the rule allows, or change the rule.',
+  ],
+  'a value that must be more': [
+    denied(condition('gt', 'value', '100'), transaction),
+    'Policy Limits (`…`): the rule `Small` requires `ethereum_transaction.value` to be more than `100`, and it is `100`. Send a request that the rule allows, or change the rule.',
+  ],
+  'a recipient that a policy excludes': [
+    denied(condition('neq', 'to', stranger), transaction),
+    'Policy Limits (`…`): the rule `Small` requires `ethereum_transaction.to` not to be `0x1111111111111111111111111111111111111111`, and it is `0x1111111111111111111111111111111111111111`. Send a request that the rule allows, or change the rule.',
+  ],
+  'a recipient outside of a condition set': [
+    async (sandbox) => {
+      const set = await made(sandbox, 'createConditionSet', { name: 'Suppliers' });
+      return denied(condition('in_condition_set', 'to', set), transaction)(sandbox);
+    },
+    'Policy Limits (`…`): the rule `Small` requires `ethereum_transaction.to` to be in the condition set Suppliers (`…`), and it is `0x1111111111111111111111111111111111111111`. Send a request that the rule allows, or add the value to the condition set.',
+  ],
+  'a sum above its limit': [
+    async (sandbox) => {
+      const total = await made(sandbox, 'createAggregation', {
+        ...{ name: 'Sent per hour', method: 'eth_signTransaction' },
+        metric: { field_source: 'ethereum_transaction', field: 'value', function: 'sum' },
+        window: { type: 'rolling', seconds: 3600 },
+      });
+      const upTo = { field_source: 'reference', field: `aggregation.${total}`, operator: 'lte', value: '50' };
+      return denied({ conditions: [upTo] }, transaction)(sandbox);
+    },
+    'Policy Limits (`…`): the rule `Small` requires the sum Sent per hour (`…`), which counts this request, to be at most `50`, and it is `100`. Send less, wait until earlier amounts leave the window of the sum, or change the rule.',
+  ],
+  'typed data for another chain': [
+    denied(
+      {
+        method: 'eth_signTypedData_v4',
+        conditions: [
+          { field_source: 'ethereum_typed_data_domain', field: 'chainId', operator: 'eq', value: '8453' },
+        ],
+      },
+      permitOn(1),
+    ),
+    'Policy Limits (`…`): the rule `Small` requires `ethereum_typed_data_domain.chainId` to be `8453`, and it is `1`. Send a request that the rule allows, or change the rule.',
+  ],
+  'call data with a larger amount': [
+    denied(
+      {
+        conditions: [
+          {
+            ...{ field_source: 'ethereum_calldata', field: 'transfer.value', operator: 'lte', value: '5' },
+            abi: transferAbi,
+          },
+        ],
+      },
+      tokenTransfer(10),
+    ),
+    'Policy Limits (`…`): the rule `Small` requires `ethereum_calldata.transfer.value` to be at most `5`, and it is `10`. Send a request that the rule allows, or change the rule.',
+  ],
+  'call data of another function': [
+    denied(
+      {
+        conditions: [
+          {
+            ...{ field_source: 'ethereum_calldata', field: 'transfer.value', operator: 'lte', value: '5' },
+            abi: transferAbi,
+          },
+        ],
+      },
+      transaction,
+    ),
+    'Policy Limits (`…`): the rule `Small` requires `ethereum_calldata.transfer.value` to be at most `5`, and the request has no such value (calldata shorter than a selector). Send a request that the rule allows, or change the rule.',
+  ],
+  'a nonce that was used': [
+    usedNonce,
+    'The nonce of wallet Payouts (`…`): expected 1, the next one of the chain, or none, got 0, which an earlier transaction has used. Leave `nonce` out, so that the server chooses it, or send 1.',
+  ],
+  'a frozen user': [
+    frozenUser,
+    'The user `…` of the access token: expected a user who may act, got one whom the app has frozen, who can only read. Send DELETE /v1/users/…/freeze, and let the user log in again.',
+  ],
+  'an expired intent': [
+    expiredIntent,
+    'Intent `…`: expected the status `pending`, got `expired`. Propose the change again with a new intent, and collect its signatures before `expires_at`.',
   ],
   'a rule that denies': [
     denied({ ...condition('gt', 'value', '10'), name: 'Large', action: 'DENY' }, transaction),
-    'Policy `…`: the rule `Large` denies `eth_signTransaction` when `ethereum_transaction.value` is `100`; expected a request that it does not deny. Change the request, or the rule that denies it.',
+    'Policy Limits (`…`): the rule `Large` denies `eth_signTransaction` when `ethereum_transaction.value` is `100`; expected a request that it does not deny. Change the request, or the rule that denies it.',
   ],
   'a user who is not verified': [
     unverified,

@@ -166,7 +166,7 @@ describe('the hint of a refusal', () => {
       status: 401,
       kind: 'quorum',
       hint: expect.stringMatching(
-        /^Wallet `ext_wal_treasury` needs 2 signatures of its owner.* 1 of 2 sent counts.* Add 1 more by .*\(seeded as `bob`\)/,
+        /^Wallet Treasury \(`ext_wal_treasury`\) needs 2 signatures of its owner.* 1 of 2 sent counts.* Add 1 more by .*\(seeded as `bob`\)/,
       ),
       evidence: { counted: 1, missing: 1, keys_not_signed: expect.arrayContaining([bobKey.publicKey]) },
     });
@@ -406,7 +406,7 @@ describe('the hint says what is wrong:', () => {
     const input = { path: alice, body: rename };
     const { hint } = await hintOf('updateWallet', input, { signWith: [bobKey.privateKey] });
     expect(hint).toMatch(
-      /^Signed with key MFkw….* \(seeded as `bob`\), which is not an owner of wallet `ext_wal_alice`\..* Its owner is key MFkw….* \(seeded as `alice`\) or user `did:service:\w+`\. Sign with key /,
+      /^Signed with key MFkw….* \(seeded as `bob`\), which is not an owner of wallet Alice \(`ext_wal_alice`\)\..* Its owner is key MFkw….* \(seeded as `alice`\) or user `did:service:\w+`\. Sign with key /,
     );
     const pair = generateKeyPairSync('ec', { namedCurve: 'P-256' });
     const spki = pair.publicKey.export({ format: 'der', type: 'spki' }).toString('base64');
@@ -415,7 +415,7 @@ describe('the hint says what is wrong:', () => {
     const pkcs8 = pair.privateKey.export({ format: 'der', type: 'pkcs8' }).toString('base64');
     const other = await hintOf('updateWallet', input, { signWith: [pkcs8] });
     expect(other.hint).toContain(
-      `which is not an owner of wallet \`ext_wal_alice\`. It is a member of the key quorum \`${(body as { id: string }).id}\` (Ops).`,
+      `which is not an owner of wallet Alice (\`ext_wal_alice\`). It is a member of the key quorum \`${(body as { id: string }).id}\` (Ops).`,
     );
   });
 
