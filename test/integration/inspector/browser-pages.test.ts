@@ -199,13 +199,36 @@ describe.skipIf(isSkipped)('pages of the inspector in a browser', () => {
       /status of 400/,
     ));
 
+  test('a key quorum is made of people by name, changed, deleted, and brought back', () =>
+    story('quorums/new', async (page) => {
+      await page.getByLabel('Name', { exact: true }).fill('Ops');
+      await page.getByLabel('alice', { exact: true }).check();
+      await page.getByLabel('bob', { exact: true }).check();
+      await page.getByLabel('Members who must sign').fill('2');
+      await button(page, 'Create the key quorum').click();
+      await page.getByRole('heading', { name: 'Ops 2 of 2' }).waitFor();
+      await page.getByRole('tab', { name: 'Change', exact: true }).click();
+      await page.getByLabel('Members who must sign').fill('1');
+      const signers = page.getByRole('group', { name: 'Sign as' });
+      for (const name of ['alice', 'bob']) await signers.getByLabel(name, { exact: true }).check();
+      await button(page, 'Save').click();
+      await page.getByRole('heading', { name: 'Ops 1 of 2' }).waitFor();
+      await button(page, 'Delete').click();
+      await button(page, 'Delete Ops?').click();
+      await page.getByText('Deleted Ops.').waitFor();
+      await button(page, 'Undo').click();
+      await page.getByText('Deleted Ops.').waitFor({ state: 'detached' });
+      await page.getByText('Ops', { exact: true }).first().waitFor();
+      expect(await page.locator('.rows .row').filter({ hasText: 'Ops' }).count()).toBeGreaterThan(0);
+    }));
+
   test('events appear as they are recorded, with their deliveries', () =>
     story('events?text=wallet.archived', async (page) => {
       await page.getByText('Trigger an event').click();
       await page.getByLabel('Event type').fill('wallet.archived');
       await button(page, 'Trigger').click();
       await page.locator('.rows .row').first().click();
-      await page.getByText('No endpoint among').waitFor();
+      await page.getByText('No endpoint gets this event.').waitFor();
       await page.getByRole('tab', { name: 'Payload' }).click();
       expect(await page.getByLabel('Payload as a tree').textContent()).toContain('type: "wallet.archived"');
     }));

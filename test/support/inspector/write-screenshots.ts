@@ -115,6 +115,7 @@ const pages: Readonly<Record<string, Shown>> = {
   policies: { path: 'policies/new' },
   users: { path: 'users', arrange: openFirst },
   quorums: { path: 'quorums', arrange: openFirst },
+  'quorum-form': { path: 'quorums/new' },
   components: { path: 'components' },
   apps: { path: 'apps/custossandboxapp000000000' },
   api: { path: 'api/walletRpc' },
