@@ -20,7 +20,7 @@ export const namedSections = {
 export const listSections = { balances: 'fundAddress', faults: 'addFault' } as const;
 
 export type NamedSection = keyof typeof namedSections;
-export type ListSection = keyof typeof listSections;
+type ListSection = keyof typeof listSections;
 
 type Body = Readonly<Record<string, unknown>>;
 
