@@ -112,7 +112,7 @@ test('a quorum of two refuses one signature, accepts two, and completes an inten
 
 test('the policy allows its limit and explains what is above', async () => {
   const printed = await runScript('policy.ts', 'policy');
-  const withoutId = (text: string) => text.replace(/Policy `\w+`/, 'Policy');
+  const withoutId = (text: string) => text.replace(/\(`\w+`\)/, '');
   expect(withoutId(printed)).toBe(withoutId(block('policy-output')));
 });
 

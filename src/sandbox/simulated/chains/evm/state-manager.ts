@@ -69,7 +69,11 @@ export function stateManagerOf(overlay: () => Overlay, pause: () => Promise<void
       stateNow().bytecode.setWord(textOf(address), bytesToHex(slot), bytesToHex(word).padStart(64, '0')),
     // A new contract has no storage yet, because its address was never used.
     clearStorage: async () => undefined,
-    checkpoint: async () => overlay().checkpoint(),
+    // Called once for each message: a recursion executes few jumps.
+    async checkpoint() {
+      await pause();
+      overlay().checkpoint();
+    },
     commit: async () => overlay().commit(),
     revert: async () => overlay().revert(),
     originalStorageCache: {
