@@ -3,6 +3,7 @@ import { copyButton, element } from './element.ts';
 import { operationIn } from './navigation.ts';
 import type { OperationDocument, Settings } from './operation-document.ts';
 import { readJson } from './page-url.ts';
+import { createSearchDialog } from './search-dialog.ts';
 
 // The server has already rendered the navigation and the guides. Without this script, guides can still be read and the
 // list can still be unfolded.
@@ -10,13 +11,13 @@ const main = document.querySelector('main');
 const contents = document.querySelector<HTMLElement>('#contents');
 const introduction = [...(main?.childNodes ?? [])];
 const settings = loadOnce(() => readJson<Settings>('settings.json'));
-const searchDialog = loadOnce(async () => (await import('./search-dialog.ts')).createSearchDialog());
+let searchDialog: HTMLDialogElement | undefined;
 
-async function openSearch(): Promise<void> {
-  const dialog = await searchDialog();
+function openSearch(): void {
+  searchDialog ??= createSearchDialog();
   closeMenu();
-  if (!dialog.open) dialog.showModal();
-  dialog.querySelector('input')?.select();
+  if (!searchDialog.open) searchDialog.showModal();
+  searchDialog.querySelector('input')?.select();
 }
 
 function mark(id: string | undefined): void {
@@ -81,13 +82,13 @@ menu?.addEventListener('click', () => {
 contents?.addEventListener('click', ({ target }) => {
   if ((target as HTMLElement).closest('a') !== null) closeMenu();
 });
-document.querySelector('#search')?.addEventListener('click', () => void openSearch());
+document.querySelector('#search')?.addEventListener('click', openSearch);
 document.addEventListener('keydown', (event) => {
   const isTyping = (event.target as HTMLElement).matches('input, textarea, select');
   const isSlash = event.key === '/' && !isTyping && !event.ctrlKey && !event.metaKey;
   if (isSlash || (event.key === 'k' && (event.ctrlKey || event.metaKey))) {
     event.preventDefault();
-    void openSearch();
+    openSearch();
   }
   if (event.key === 'Escape') closeMenu();
 });

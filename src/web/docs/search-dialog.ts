@@ -1,6 +1,7 @@
+import { loadOnce } from '../../engine/load-once.ts';
 import { element } from './element.ts';
 import { pageUrl, readJson, referenceUrl } from './page-url.ts';
-import { createSearch, type Found, type Piece, type Search, type SearchEntry } from './search.ts';
+import type { Found, Piece, Search, SearchEntry } from './search.ts';
 
 const kinds: Readonly<Record<SearchEntry['kind'], string>> = {
   guide: 'Guide',
@@ -10,8 +11,19 @@ const kinds: Readonly<Record<SearchEntry['kind'], string>> = {
   setting: 'Setting',
 };
 
-/** Returns a dialog that searches the documentation. The keyboard works as in a combobox. */
-export async function createSearchDialog(): Promise<HTMLDialogElement> {
+const readSearch = loadOnce(async (): Promise<Search> => {
+  const [{ createSearch }, entries] = await Promise.all([
+    import('./search.ts'),
+    readJson<readonly SearchEntry[]>('search.json'),
+  ]);
+  return createSearch(entries);
+});
+
+/**
+ * Returns a dialog that searches the documentation. The keyboard works as in a combobox. What is searched is loaded
+ * while the reader types the first letters, none of which is lost.
+ */
+export function createSearchDialog(): HTMLDialogElement {
   const input = element('input', {
     type: 'search',
     role: 'combobox',
@@ -30,7 +42,6 @@ export async function createSearchDialog(): Promise<HTMLDialogElement> {
     'Type a word, such as faucet or policy_violation.',
   );
   const dialog = element('dialog', { class: 'search', 'aria-label': 'Search' }, input, count, list);
-  const search = createSearch(await readJson<readonly SearchEntry[]>('search.json'));
   let chosen = 0;
 
   const options = (): HTMLElement[] => [...list.querySelectorAll<HTMLElement>('[role=option]')];
@@ -42,11 +53,17 @@ export async function createSearchDialog(): Promise<HTMLDialogElement> {
     input.setAttribute('aria-activedescendant', all[chosen]?.id ?? '');
     all[chosen]?.scrollIntoView({ block: 'nearest' });
   };
-  input.addEventListener('input', () => {
-    show(input.value.trim(), search, list, count);
+  const find = async (): Promise<void> => {
+    try {
+      show(input.value.trim(), await readSearch(), list, count);
+    } catch (error) {
+      count.textContent = `The search cannot be loaded: ${(error as Error).message}`;
+      return;
+    }
     list.scrollTop = 0;
     choose(0);
-  });
+  };
+  input.addEventListener('input', () => void find());
   input.addEventListener('keydown', (event) => {
     if (event.key === 'ArrowDown' || event.key === 'ArrowUp') {
       event.preventDefault();
@@ -62,6 +79,7 @@ export async function createSearchDialog(): Promise<HTMLDialogElement> {
     if (target === dialog) dialog.close();
   });
   document.body.append(dialog);
+  readSearch().catch(() => undefined);
   return dialog;
 }
 

@@ -68,6 +68,12 @@ export function subjectText({ subject, wallet }: About): string {
   return [...of, `${kind} ${subject.name ?? shortened(subject.id)}`].join(', ');
 }
 
+/** Puts separators between the thousands of a decimal, such as `1,493.27`. */
+export function groupedText(decimal: string): string {
+  const [whole = '', ...part] = decimal.split('.');
+  return [BigInt(whole).toLocaleString('en'), ...part].join('.');
+}
+
 /** Formats US dollars, such as `$1,234.50`. */
 export function usdText(amount: string): string {
   const [whole = '0', part = ''] = amount.split('.');

@@ -1,5 +1,5 @@
 import { signal, useSignal } from '@preact/signals';
-import { useEffect, useRef } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import type { Palette } from './palette.tsx';
 
 const isOpen = signal(false);
@@ -17,22 +17,31 @@ addEventListener('keydown', (event) => {
 /** The dialog that finds pages, wallets, requests and operations, and runs actions. Ctrl+K or Cmd+K opens it. */
 export function PaletteDialog() {
   const dialog = useRef<HTMLDialogElement>(null);
-  // Its code is loaded when it is opened for the first time.
+  const text = useSignal('');
+  const at = useSignal(0);
+  const activeId = useSignal<string | undefined>(undefined);
+  const onKeyDown = useRef<((event: KeyboardEvent) => void) | undefined>(undefined);
+  // Its code is loaded when it is opened for the first time. The field is there before, so that no letter is lost.
   const content = useSignal<typeof Palette | undefined>(undefined);
-  useEffect(() => {
-    if (isOpen.value && content.value === undefined) {
-      import('./palette.tsx').then(
-        (loaded) => {
-          content.value = loaded.Palette;
-        },
-        () => {
-          // The sandbox does not respond, which the foot of the menu says. The next press tries again.
-          isOpen.value = false;
-        },
-      );
-    }
+  useLayoutEffect(() => {
     if (isOpen.value) dialog.current?.showModal();
     else dialog.current?.close();
+  }, [isOpen.value]);
+  useEffect(() => {
+    if (!isOpen.value) {
+      text.value = '';
+      at.value = 0;
+    }
+    if (!isOpen.value || content.value !== undefined) return;
+    import('./palette.tsx').then(
+      (loaded) => {
+        content.value = loaded.Palette;
+      },
+      () => {
+        // The sandbox does not respond, which the foot of the menu says. The next press tries again.
+        isOpen.value = false;
+      },
+    );
   }, [isOpen.value]);
   return (
     <dialog
@@ -46,7 +55,29 @@ export function PaletteDialog() {
         if (event.target === dialog.current) isOpen.value = false;
       }}
     >
-      {isOpen.value && content.value !== undefined && <content.value isOpen={isOpen} />}
+      {isOpen.value && (
+        <input
+          type="text"
+          role="combobox"
+          aria-label="Find pages, wallets, requests and operations, or do something"
+          aria-expanded="true"
+          aria-controls="finds"
+          aria-activedescendant={activeId}
+          placeholder="Find a page, wallet, request or operation, or do something"
+          autocomplete="off"
+          spellcheck={false}
+          autoFocus
+          value={text}
+          onInput={({ currentTarget }) => {
+            text.value = currentTarget.value;
+            at.value = 0;
+          }}
+          onKeyDown={(event) => onKeyDown.current?.(event)}
+        />
+      )}
+      {isOpen.value && content.value !== undefined && (
+        <content.value isOpen={isOpen} text={text} at={at} activeId={activeId} onKeyDown={onKeyDown} />
+      )}
     </dialog>
   );
 }

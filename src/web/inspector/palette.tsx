@@ -40,10 +40,20 @@ export function rankFinds<Each extends { title: string; kind: string; note?: str
     .slice(0, MAX_FINDS);
 }
 
-/** The content of the dialog that finds pages, wallets, requests and operations, and runs actions. */
-export function Palette({ isOpen }: { readonly isOpen: Signal<boolean> }) {
-  const text = useSignal('');
-  const at = useSignal(0);
+interface PaletteProps {
+  readonly isOpen: Signal<boolean>;
+  /** What the reader has typed. */
+  readonly text: Signal<string>;
+  /** The position of the chosen find. */
+  readonly at: Signal<number>;
+  /** The id of the element of the chosen find. */
+  readonly activeId: Signal<string | undefined>;
+  /** Gets the function that handles the keys of the field. */
+  readonly onKeyDown: { current: ((event: KeyboardEvent) => void) | undefined };
+}
+
+/** What the dialog finds under its field: pages, wallets, requests and operations, and actions to run. */
+export function Palette({ isOpen, text, at, activeId, onKeyDown }: PaletteProps) {
   const note = useSignal('');
   const wallets = useSignal<readonly Find[]>([]);
   const operations = useSignal<readonly Find[]>([]);
@@ -79,7 +89,7 @@ export function Palette({ isOpen }: { readonly isOpen: Signal<boolean> }) {
     find.run();
     if (find.kind !== 'action') isOpen.value = false;
   };
-  const onKeyDown = (event: KeyboardEvent): void => {
+  onKeyDown.current = (event) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (event.key === 'Enter') choose(finds[at.value]);
     if (step === undefined || finds.length === 0) return;
@@ -87,27 +97,11 @@ export function Palette({ isOpen }: { readonly isOpen: Signal<boolean> }) {
     at.value = (at.value + step + finds.length) % finds.length;
     document.getElementById(`find-${at.value}`)?.scrollIntoView({ block: 'nearest' });
   };
+  useEffect(() => {
+    activeId.value = finds.length === 0 ? undefined : `find-${at.value}`;
+  }, [at.value, finds.length]);
   return (
     <>
-      <input
-        type="text"
-        role="combobox"
-        aria-label="Find pages, wallets, requests and operations, or do something"
-        aria-expanded="true"
-        aria-controls="finds"
-        aria-activedescendant={finds.length === 0 ? undefined : `find-${at.value}`}
-        placeholder="Find a page, wallet, request or operation, or do something"
-        autocomplete="off"
-        spellcheck={false}
-        // biome-ignore lint/a11y/noAutofocus: the dialog was opened to type here
-        autoFocus
-        value={text}
-        onInput={({ currentTarget }) => {
-          text.value = currentTarget.value;
-          at.value = 0;
-        }}
-        onKeyDown={onKeyDown}
-      />
       <p role="status" class="note-line">
         {note.value || (finds.length === 0 ? 'Nothing found.' : '')}
       </p>

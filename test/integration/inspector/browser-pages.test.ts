@@ -59,6 +59,17 @@ describe.skipIf(isSkipped)('pages of the inspector in a browser', () => {
   const bodyText = (page: Page) => page.getByLabel('Body of the response as a tree').textContent();
   const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true });
 
+  test('what is typed at once after the first opening of the palette is found', () =>
+    story('home', async (page) => {
+      await page.keyboard.press('Control+k');
+      await page.keyboard.type('Key quorums', { delay: 1 });
+      await page.getByRole('option', { name: 'Key quorums page' }).waitFor();
+      const field = page.getByRole('combobox', { name: 'Find pages' });
+      expect(await field.inputValue()).toBe('Key quorums');
+      await page.keyboard.press('Enter');
+      await page.getByRole('heading', { name: 'Key quorums' }).waitFor();
+    }));
+
   test('a wallet gets money from the faucet and signs as Alice', () =>
     story('wallets?text=alice', async (page) => {
       await page.locator('.rows .row').first().click();

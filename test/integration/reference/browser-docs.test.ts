@@ -82,7 +82,6 @@ describe.skipIf(isSkipped)('the reference in a browser', () => {
 
   async function search(page: Page, text: string): Promise<void> {
     await page.keyboard.press('/');
-    await page.getByRole('combobox').waitFor();
     await page.keyboard.type(text);
     await page.getByRole('option').first().waitFor();
   }

@@ -125,6 +125,7 @@ function Traffic() {
       </h2>
       <StackedBars
         label="Last 15 minutes"
+        endMark="now"
         bars={bars}
         names={[
           ['good', 'succeeded'],

@@ -1,11 +1,9 @@
 import { ChartNoAxesColumn } from 'lucide';
 import { decimalText, fromRaw, round } from '../../../engine/assets/decimal.ts';
-import { assetAtAddress } from '../../../engine/assets/known-assets.ts';
-import { chainOfCaip2 } from '../../../engine/assets/known-chains.ts';
 import type { SandboxAssetBooks, SandboxFiatBooks } from '../../../sandbox/generated/schemas.ts';
 import { control } from '../control.ts';
 import { flowOf } from '../money-flow.ts';
-import { inWords, shortened } from '../names.ts';
+import { groupedText, inWords, shortened } from '../names.ts';
 import { Flow } from '../parts/flow.tsx';
 import { Chain, Label } from '../parts/label.tsx';
 import { Empty, Failure, Skeleton } from '../parts/states.tsx';
@@ -56,15 +54,9 @@ export function Page() {
   );
 }
 
-/** The name and the decimals of an asset. An unknown token has its address as a name, and whole units. */
-function assetOf({ caip2, token_address: token }: SandboxAssetBooks): { name: string; decimals: number } {
-  const chain = chainOfCaip2(caip2);
-  const native = { name: chain?.native?.asset ?? 'native', decimals: chain?.native?.decimals ?? 0 };
-  if (token === null) return native;
-  const known = chain === undefined ? undefined : assetAtAddress(chain, token);
-  return known === undefined
-    ? { name: shortened(token), decimals: 0 }
-    : { name: known.asset, decimals: known.decimals };
+/** Formats an amount in base units, such as `1,493.27`. */
+function amountText(amount: bigint, decimals: number): string {
+  return groupedText(decimalText(round(fromRaw(amount, decimals), MAX_DECIMALS)));
 }
 
 /** The assets with the most kinds of holders come first. */
@@ -73,8 +65,8 @@ function byHolders(a: SandboxAssetBooks, b: SandboxAssetBooks): number {
 }
 
 function Asset({ books }: { readonly books: SandboxAssetBooks }) {
-  const { name, decimals } = assetOf(books);
-  const title = name.startsWith('0x') ? name : name.toUpperCase();
+  const { symbol, token_address: token, decimals } = books;
+  const title = symbol?.toUpperCase() ?? (token === null ? 'Native' : shortened(token));
   return (
     <section class="card" aria-label={`${title} on ${books.caip2}`}>
       <h2>
@@ -83,7 +75,7 @@ function Asset({ books }: { readonly books: SandboxAssetBooks }) {
       <Flow
         label={`${title}: from its sources to its holders`}
         flow={flowOf(books)}
-        amountText={(amount) => decimalText(round(fromRaw(amount, decimals), MAX_DECIMALS))}
+        amountText={(amount) => amountText(amount, decimals)}
       />
     </section>
   );
@@ -103,7 +95,7 @@ function Fiat({ books }: { readonly books: SandboxFiatBooks }) {
           {fiatRows.map((row) => (
             <tr key={row}>
               <th scope="row">{inWords(row)}</th>
-              <td class="end amount">{books[row]}</td>
+              <td class="end amount">{groupedText(books[row])}</td>
             </tr>
           ))}
         </tbody>

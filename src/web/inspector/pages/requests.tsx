@@ -141,6 +141,7 @@ function OverTime({ filters }: { readonly filters: Filters }) {
   return (
     <StackedBars
       label="Last 15 minutes"
+      endMark="now"
       bars={bars}
       names={[
         ['good', 'succeeded'],

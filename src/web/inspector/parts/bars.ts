@@ -13,6 +13,8 @@ export interface Bar {
   /** The label of the bar, such as `12:05`. */
   readonly title: string;
   readonly parts: readonly BarPart[];
+  /** What the axis says where the bar begins. Most bars have no mark. */
+  readonly mark?: string;
 }
 
 /** Returns the sum of the parts. */

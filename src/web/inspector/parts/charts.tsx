@@ -6,6 +6,8 @@ interface StackedBarsProps {
   readonly bars: readonly Bar[];
   /** The names of the tones, for the key and the table. */
   readonly names: readonly (readonly [tone: BarPart['tone'], name: string])[];
+  /** What the axis says at its end. */
+  readonly endMark?: string;
   /** The first and the last chosen bar. */
   readonly chosen?: readonly [number, number] | undefined;
   /** Called with the first and the last bar when a range is chosen, and without a value when the choice is taken back. */
@@ -14,10 +16,9 @@ interface StackedBarsProps {
 
 const STEP = 16;
 const GAP = 3;
-const LABELS_EVERY = 10;
 
 /** Bars of stacked parts over time. Dragging over bars chooses a range; the table behind it is for screen readers. */
-export function StackedBars({ label, bars, names, chosen, choose }: StackedBarsProps) {
+export function StackedBars({ label, bars, names, endMark, chosen, choose }: StackedBarsProps) {
   const from = useSignal<number | undefined>(undefined);
   const to = useSignal<number | undefined>(undefined);
   const most = Math.max(1, ...bars.map(totalOf));
@@ -94,11 +95,15 @@ export function StackedBars({ label, bars, names, chosen, choose }: StackedBarsP
         )}
       </svg>
       <div class="bars-axis" aria-hidden="true">
-        {bars
-          .filter((_, index) => index % LABELS_EVERY === 0)
-          .map(({ title }) => (
-            <span key={title}>{title.slice(0, 5)}</span>
-          ))}
+        {bars.map(
+          ({ title, mark }, index) =>
+            mark !== undefined && (
+              <span key={title} style={{ left: `${(index / bars.length) * 100}%` }}>
+                {mark}
+              </span>
+            ),
+        )}
+        {endMark !== undefined && <span class="end">{endMark}</span>}
       </div>
       <table class="hidden">
         <caption>{label}</caption>

@@ -3,6 +3,9 @@ import type { Bar } from '../parts/bars.ts';
 
 const MINUTE_MS = 60_000;
 const BARS = 60;
+const MARK_MS = 3 * MINUTE_MS;
+/** Marks this near to an end of the axis would stand over its edge or over the mark of the end. */
+const UNMARKED = 8;
 const BAR_MS = (15 * MINUTE_MS) / BARS;
 
 /** A bar chart of the last 15 minutes: the requests in each quarter of a minute, by class of status. */
@@ -23,13 +26,19 @@ export function requestsOverTime(requests: readonly RecordedRequest[], nowMs: nu
     if (bar === undefined) continue;
     bar[status === 0 || status >= 500 ? 'bad' : status >= 400 ? 'warn' : 'good'] += 1;
   }
-  const bars = counts.map(({ good, warn, bad }, index) => ({
-    title: new Date(startMs + index * BAR_MS).toISOString().slice(11, 19),
-    parts: [
-      { tone: 'good' as const, count: good },
-      { tone: 'warn' as const, count: warn },
-      { tone: 'bad' as const, count: bad },
-    ],
-  }));
+  const bars = counts.map(({ good, warn, bad }, index) => {
+    const atMs = startMs + index * BAR_MS;
+    const title = new Date(atMs).toISOString().slice(11, 19);
+    const isMarked = atMs % MARK_MS === 0 && index >= UNMARKED && index <= BARS - UNMARKED;
+    return {
+      title,
+      parts: [
+        { tone: 'good' as const, count: good },
+        { tone: 'warn' as const, count: warn },
+        { tone: 'bad' as const, count: bad },
+      ],
+      ...(isMarked ? { mark: title.slice(0, 5) } : {}),
+    };
+  });
   return { bars, startMs, barMs: BAR_MS };
 }
