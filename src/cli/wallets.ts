@@ -12,8 +12,9 @@ const walletsExamples = `
 Uses the database in DATABASE_URL, or a sandbox's data folder with --data, even
 while the sandbox is running.
 
-Example:
-  $ custos wallets restore fmfdj6yqly31huorjqzq38zc`;
+Examples:
+  $ custos wallets restore fmfdj6yqly31huorjqzq38zc
+  $ custos wallets restore ext_wal_alice --data .custos`;
 
 /** Returns the command `custos wallets …`, which changes wallets in ways that only an operator may. */
 export function walletsCommand(): Command {
@@ -23,7 +24,7 @@ export function walletsCommand(): Command {
   wallets.addCommand(
     new Command('restore')
       .description('restore an archived wallet, with its owner, signers and policies')
-      .argument('<wallet-id>', 'id of the wallet')
+      .argument('<wallet-id>', 'id of the wallet, or `ext_wal_` and its external id')
       .addOption(dataOption())
       .addOption(cellOption())
       .option('--json', 'print JSON')

@@ -112,7 +112,7 @@ export interface RefusedRequest {
 export interface RefusedResources {
   /** The names of resources, by their id as the request or the refusal has it. */
   readonly names: ReadonlyMap<string, string>;
-  /** The wallet of the path, if it is archived. The time is in Unix ms. */
+  /** The wallet that the path or the `address` of the body names, if it is archived. The time is in Unix ms. */
   readonly archived?: { readonly walletId: string; readonly atMs: number } | undefined;
 }
 
@@ -121,6 +121,7 @@ export type ReadResources = (refused: {
   readonly appId: string;
   readonly pathParameters: Readonly<Record<string, string>>;
   readonly data: RefusedRequest['data'];
+  readonly body: unknown;
 }) => Promise<RefusedResources>;
 
 /** Explains an error response. Returns undefined if its message says everything. Must not throw. */

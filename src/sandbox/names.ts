@@ -5,6 +5,7 @@ import { KeyQuorumEntity, KeyQuorumMemberEntity } from '../domain/access/key-quo
 import { PolicyEntity } from '../domain/access/policies/policy.entity.ts';
 import { LinkedAccountEntity } from '../domain/access/user-records/user.entity.ts';
 import { WalletEntity } from '../domain/wallets/wallets/wallet.entity.ts';
+import { normalizeAddress } from '../engine/assets/addresses.ts';
 import type { PolicyDecision } from '../engine/policy/evaluate.ts';
 import type { ReadResources, RefusedResources } from '../ports/refusals.ts';
 import type {
@@ -132,22 +133,33 @@ export async function ownersOf(
   );
 }
 
-/** The names of resources that explanations of refusals mention, and whether the wallet of the path is archived. */
+/**
+ * The names of resources that explanations of refusals mention, and whether the wallet is archived that the path or the
+ * `address` of the body names.
+ */
 export async function refusedResources(
   em: SqlEntityManager,
-  { appId, pathParameters: { wallet_id: walletId, user_id: userId, policy_id: policyId }, data }: Refused,
+  {
+    appId,
+    pathParameters: { wallet_id: walletId, user_id: userId, policy_id: policyId },
+    data,
+    body,
+  }: Refused,
 ): Promise<RefusedResources> {
   const names = new Map<string, string>();
   const add = (found: Names): void => {
     for (const [id, name] of found) if (name !== null) names.set(id, name);
   };
-  const id = walletId?.startsWith(EXTERNAL_PREFIX)
-    ? { externalId: walletId.slice(EXTERNAL_PREFIX.length) }
-    : { id: walletId ?? '' };
+  const { address } = (body ?? {}) as { address?: unknown };
+  const named = walletId === undefined ? byAddress(address) : byId(walletId);
   const wallet =
-    walletId === undefined
+    named === undefined
       ? null
-      : await em.findOne(WalletEntity, { appId, ...id }, { disableIdentityMap: true });
+      : await em.findOne(
+          WalletEntity,
+          { appId, ...named },
+          { orderBy: { createdAtMs: 'desc', id: 'desc' }, disableIdentityMap: true },
+        );
   if (walletId !== undefined && wallet !== null) add(new Map([[walletId, wallet.displayName]]));
   if (userId !== undefined) {
     const found = await userNames(em, [storedUserId(userId)]);
@@ -179,6 +191,16 @@ export async function refusedResources(
 }
 
 type Refused = Parameters<ReadResources>[0];
+
+function byId(walletId: string): { readonly id: string } | { readonly externalId: string } {
+  return walletId.startsWith(EXTERNAL_PREFIX)
+    ? { externalId: walletId.slice(EXTERNAL_PREFIX.length) }
+    : { id: walletId };
+}
+
+function byAddress(address: unknown): { readonly address: string } | undefined {
+  return typeof address === 'string' ? { address: normalizeAddress(address) } : undefined;
+}
 
 /** The resources to which a row of a list refers. */
 export interface References {

@@ -152,18 +152,21 @@ export function refusedOf(
   };
 }
 
-/** Facts about the resources that the path of a refused request names. Undefined if they cannot be read. */
+/** Facts about the resources that a refused request names. Undefined if they cannot be read. */
 export async function resourcesOf(
-  { app, route }: RequestState,
+  { app, route, body }: RequestState,
   answer: Answer,
   { log, refusals }: { readonly log: Log; readonly refusals?: Refusals | undefined },
 ): Promise<RefusedResources | undefined> {
   const pathParameters = route?.params ?? {};
   const { data = {} } = (answer.body ?? {}) as { data?: RefusedRequest['data'] };
-  const isAbout = Object.keys(pathParameters).length > 0 || 'decision' in data;
+  const isAbout =
+    Object.keys(pathParameters).length > 0 ||
+    'decision' in data ||
+    route?.operation.id === 'getWalletByAddress';
   if (refusals?.resources === undefined || app === undefined || !isAbout) return undefined;
   try {
-    return await refusals.resources({ appId: app.id, pathParameters, data });
+    return await refusals.resources({ appId: app.id, pathParameters, data, body });
   } catch (err) {
     log.error({ err }, 'failed to read the names for the explanation of a refusal');
     return undefined;

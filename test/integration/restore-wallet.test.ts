@@ -44,7 +44,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     const signed = { path, body: message, signWith: [aliceKey.privateKey] };
     expect((await operations.run('walletRpc', signed)).status).toBe(404);
 
-    await restore(wallet.id);
+    await restore('ext_wal_first');
     expect((await operations.run('walletRpc', signed)).status).toBe(200);
     expect((await operations.run('getWallet', { path })).body).toEqual(made.body);
     const events = await operations.database.orm.em
@@ -68,7 +68,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     await expect(restore(wallet.id)).rejects.toMatchObject({ code: 'invalid_state' });
   });
 
-  test.each(['fmfdj6yqly31huorjqzq38zc', 'x\0y'])(
+  test.each(['fmfdj6yqly31huorjqzq38zc', 'x\0y', 'ext_wal_none', 'ext_wal_x\0y'])(
     'a wallet %j that does not exist is not found',
     async (id) => {
       await expect(restore(id)).rejects.toMatchObject({ code: 'not_found' });

@@ -67,7 +67,7 @@ export function whyArchived(refused: RefusedRequest, { operations }: Operations)
     subject: resourceIn(refused, operations) ?? 'the wallet',
     expected: 'a wallet in use',
     came: `one that was archived at ${timeOf(atMs)}, which the API treats as absent`,
-    next: `Restore it with POST /_sandbox/wallets/${walletId}/restore, or use another wallet.`,
+    next: `Restore it in the inspector, with \`custos call restoreWallet ${walletId}\` or, in a data folder, with \`custos wallets restore ${walletId} --data <folder>\`; a read with \`include_archived=true\` still shows it.`,
   });
   return because('validation', [found], {
     evidence: { wallet_id: walletId, archived_at_ms: atMs },

@@ -444,7 +444,25 @@ export const mistakes: Readonly<Record<string, readonly [make: Make, hint: strin
       await attempt(sandbox, 'archiveWallet', { path: { wallet_id: id } });
       return calling('walletRpc', { path: { wallet_id: id }, body: hello })(sandbox);
     },
-    'Wallet Old till (`…`): expected a wallet in use, got one that was archived at …, which the API treats as absent. Restore it with POST /_sandbox/wallets/…/restore, or use another wallet.',
+    'Wallet Old till (`…`): expected a wallet in use, got one that was archived at …, which the API treats as absent. Restore it in the inspector, with `custos call restoreWallet …` or, in a data folder, with `custos wallets restore … --data <folder>`; a read with `include_archived=true` still shows it.',
+  ],
+  'an archived wallet that is found by its address': [
+    async (sandbox) => {
+      const { id, address } = await created(sandbox, { chain_type: 'ethereum', display_name: 'Old till' });
+      await attempt(sandbox, 'archiveWallet', { path: { wallet_id: id } });
+      return calling('getWalletByAddress', { body: { address } })(sandbox);
+    },
+    'The wallet: expected a wallet in use, got one that was archived at …, which the API treats as absent. Restore it in the inspector, with `custos call restoreWallet …` or, in a data folder, with `custos wallets restore … --data <folder>`; a read with `include_archived=true` still shows it.',
+  ],
+  'an archived wallet that is archived again by its external id': [
+    async (sandbox) => {
+      const external = { chain_type: 'ethereum', display_name: 'Old till', external_id: 'old-till' };
+      await created(sandbox, external);
+      const path = { wallet_id: 'ext_wal_old-till' };
+      await attempt(sandbox, 'archiveWallet', { path });
+      return calling('archiveWallet', { path })(sandbox);
+    },
+    'Wallet Old till (`ext_wal_old-till`): expected a wallet in use, got one that was archived at …, which the API treats as absent. Restore it in the inspector, with `custos call restoreWallet …` or, in a data folder, with `custos wallets restore … --data <folder>`; a read with `include_archived=true` still shows it.',
   ],
   'a policy without a rule for the method': [
     denied(condition('lte', 'value', '10'), hello),

@@ -66,7 +66,7 @@ const selectWithKeyById = prepareQuery<{ appId: string; id: string }, WalletWith
 );
 
 /** The prefix that marks an external id in a path, in place of the wallet's id. */
-const EXTERNAL_PREFIX = 'ext_wal_';
+export const EXTERNAL_PREFIX = 'ext_wal_';
 
 /**
  * Finds the app's wallet with this id, or with the external id after `ext_wal_`.

@@ -9,7 +9,7 @@ import { isUniqueViolation } from '../../../storage/database-errors.ts';
 import { findApp } from '../../access/apps/find-app.ts';
 import { endAttachments } from '../../access/automations/automation.ts';
 import { checkOwner, resolveOwner } from '../../access/key-quorums/resolve-owner.ts';
-import { type OperatorCaller, recordChange, requireOwnApp } from '../../access/operators/operator.ts';
+import { type OperatorCaller, recordChange } from '../../access/operators/operator.ts';
 import { admitWallet } from '../../access/organizations/organization.ts';
 import { requireOwner } from '../../access/owners/require-owner.ts';
 import { recordEvent } from '../../base/events/events.ts';
@@ -18,7 +18,7 @@ import { dismissIntentsAbout } from '../../base/resource-changes/dismiss-intents
 import { readSafeguards } from '../../base/safeguards/safeguards.ts';
 import type { Tables } from '../../tables.ts';
 import { checkWalletFields, externalIdTaken, replaceSigners } from './create-wallet.ts';
-import { findWallet } from './find-wallet.ts';
+import { EXTERNAL_PREFIX, findWallet } from './find-wallet.ts';
 import { WalletEntity, type WalletRow, walletColumns } from './wallet.entity.ts';
 import { changeAuthority } from './wallet-keys.ts';
 
@@ -213,8 +213,7 @@ export async function restoreWallet(
   walletId: string,
 ): Promise<WalletRow> {
   const database = context.em.getKysely<Tables>();
-  const id = lookupKey(walletId);
-  await requireWalletOfCaller(context, id);
+  const id = await walletOfCaller(context, walletId);
   const row = await database
     .updateTable('wallets')
     .set({ archived_at_ms: null })
@@ -236,13 +235,23 @@ export async function restoreWallet(
   return row;
 }
 
-async function requireWalletOfCaller(
+/** Returns the id of the wallet that an operator names by its id or by `ext_wal_` and its external id. */
+async function walletOfCaller(
   { em, by }: Pick<OperationContext, 'em'> & { readonly by: OperatorCaller },
-  id: string,
-): Promise<void> {
-  const known = await em.findOne(WalletEntity, { id }, { disableIdentityMap: true });
-  if (known === null) throw notFound('Wallet');
-  requireOwnApp(by, known.appId, 'Wallet');
+  walletId: string,
+): Promise<string> {
+  const named = walletId.startsWith(EXTERNAL_PREFIX)
+    ? { externalId: lookupKey(walletId.slice(EXTERNAL_PREFIX.length)) }
+    : { id: lookupKey(walletId) };
+  const found = await em.find(WalletEntity, named, { disableIdentityMap: true });
+  const own = found.filter(({ appId }) => by.operator === undefined || by.operator.appId === appId);
+  const [known, ...others] = own;
+  if (known === undefined) throw notFound('Wallet');
+  if (others.length > 0) {
+    const message = `${own.length} apps have a wallet with the external id of \`${walletId}\`; send the wallet's id`;
+    throw new ApiError('invalid_data', message);
+  }
+  return known.id;
 }
 
 /**
