@@ -129,7 +129,7 @@ function openOutput(descriptor: Descriptor): LogOutput {
   function fail(): void {
     state = 'idle';
     isFailing = true;
-    // The next attempt writes the number that is current then.
+    // A note that failed is not kept: the retry writes a new one, with the number of dropped lines at that time.
     if (batchIs === 'lines') dropped += linesIn(batch);
     batch = NOTHING;
     dropped += linesIn(waiting);

@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { readCells, readKeysConfig } from '../config/config.ts';
+import { readKeysConfig } from '../config/config.ts';
 
 const examples = `
 First add the new key as a previous one and restart what has the keys (the
@@ -21,8 +21,10 @@ export function keysCommand(): Command {
       .option('--quiet', 'print only the result')
       .addHelpText('after', examples)
       .action(async ({ quiet }: { quiet?: boolean }) => {
-        const { keyStore } = readKeysConfig();
-        const { cells } = readCells();
+        const {
+          keyStore,
+          cells: { cells },
+        } = readKeysConfig();
         const { rotateKeys } = await import('../admin/rotate-keys.ts');
         for (const { name, databaseUrl: url } of cells) {
           const of = cells.length > 1 ? `${name}: ` : '';

@@ -245,7 +245,10 @@ function failuresPerWorker(workers: number): typeof failuresOfAddress {
   return { ...failuresOfAddress, points: Math.ceil(failuresOfAddress.points / workers) };
 }
 
-/** CHOICE: one cell may have half of the requests in progress, so that a cell that hangs leaves room for the others. */
+/**
+ * CHOICE: one cell may have half of the requests that the server admits at once, so that a cell that hangs leaves room
+ * for the others.
+ */
 function mostPerCell({ admission, cells }: ServeConfig): number {
   const isLimited = admission !== undefined && cells.directoryUrl !== undefined;
   return isLimited ? Math.ceil(admission.requests / 2) : Number.POSITIVE_INFINITY;

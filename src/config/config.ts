@@ -278,9 +278,12 @@ export const ownSignerSettings = (env: Environment = process.env) => signer.ownS
  *
  * @throws ConfigError
  */
-export function readKeysConfig(env: Environment = process.env): { keyStore: signer.KeyStoreSettings } {
+export function readKeysConfig(env: Environment = process.env): {
+  keyStore: signer.KeyStoreSettings;
+  cells: CellsSettings;
+} {
   const reader = readerOf(settings, 'keys', { env });
-  const config = { keyStore: signer.keyStoreSettings(reader, env) };
+  const config = { cells: commandCells(reader, env), keyStore: signer.keyStoreSettings(reader, env) };
   throwIfAny(reader.faults, 'the keys cannot be used with these settings:');
   return config;
 }
@@ -292,12 +295,16 @@ export function readKeysConfig(env: Environment = process.env): { keyStore: sign
  */
 export function readCells(env: Environment = process.env): CellsSettings {
   const reader = readerOf(settings, 'migrate', { env });
-  const cells = cellsOf(reader, env, 1) ?? {
-    directoryUrl: undefined,
-    cells: [{ name: ONLY_CELL, databaseUrl: databaseUrlOf(reader), poolSize: 1, acceptsApps: true }],
-  };
+  const cells = commandCells(reader, env);
   throwIfAny(reader.faults, 'no database is configured:');
-  return cells as CellsSettings;
+  return cells;
+}
+
+function commandCells(reader: Reader<Settings, 'keys' | 'migrate'>, env: Environment): CellsSettings {
+  const cells = cellsOf(reader, env, 1);
+  if (cells !== undefined) return cells;
+  const only = { name: ONLY_CELL, databaseUrl: databaseUrlOf(reader), poolSize: 1, acceptsApps: true };
+  return { directoryUrl: undefined, cells: [only] };
 }
 
 /** @throws ConfigError when CUSTOS_CELLS_FILE is missing. */

@@ -69,7 +69,10 @@ export interface KeyStoreOptions extends MasterKeyEnvelopesOptions {
    * request.
    */
   readonly building?: BuildingSettings | undefined;
-  /** The maximum number of transactions that are signed for one signed request. Default: unlimited. */
+  /**
+   * The maximum number of transactions that can take effect for one signed request; see `createSigningBudget`.
+   * Transactions with the same nonce count once. Default: unlimited.
+   */
   readonly signaturesPerRequest?: number | undefined;
   /** Stores the number of signatures of each request. Default: it is lost at a restart. */
   readonly journal?: SigningJournal | undefined;

@@ -298,7 +298,10 @@ function bytesOf(text: string): Uint8Array {
   return Buffer.from(text, 'base64');
 }
 
-/** The purpose of the secret that is sealed over the changes of a key quorum. */
+/**
+ * The purpose in the seal of a key quorum: a random secret that opens only with the digest of the quorum's changes. It
+ * proves that this key store has verified them.
+ */
 export const QUORUM_CHANGES = 'key-quorum-changes';
 
 /**

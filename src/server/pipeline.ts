@@ -92,7 +92,7 @@ export interface PipelineOptions {
   /** Records denials in the audit log before they are sent. */
   readonly recordDenial?: RecordDenial | undefined;
   readonly record?: RecordRequest | undefined;
-  /** Returns whether a request is a long poll, which is logged at `debug`. Default: none. */
+  /** Returns whether a request is a long poll. Successful ones are logged at `debug`. Default: no request is one. */
   readonly isLongPoll?: (state: RequestState) => boolean;
   /** The share of successful requests that are logged, from 0 to 1. Slow requests are always logged. Default: all. */
   readonly loggedShare?: number | undefined;

@@ -94,8 +94,8 @@ function ownUrl(state: RequestState, scheme: 'https' | 'http', options: ProofOpt
 }
 
 /**
- * Returns the payloads that a client signs for the proposed operation: one for every URL of this server, with the
- * expiry of the intent if it has one.
+ * Returns the payloads that a client may have signed for the proposed operation: one for the URL in the intent, and one
+ * for each URL under which this server serves its path. If the intent has an expiry, all contain it.
  */
 function proposedPayloads(
   state: RequestState,

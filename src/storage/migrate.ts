@@ -2,7 +2,10 @@ import { migrations as released } from './migrations/migrations.ts';
 import { MIGRATIONS_TABLE, type SchemaMigration } from './migrations/schema-migration.ts';
 import type { Orm } from './open-database.ts';
 
-/** An arbitrary number. It is the same in all versions of this program. */
+/**
+ * The key of the advisory lock that keeps two processes from migrating at once. The number is arbitrary, but must never
+ * change, because different versions must exclude each other.
+ */
 const MIGRATION_LOCK = 4_010_158;
 
 const CREATE_TABLE = `create table if not exists ${MIGRATIONS_TABLE} (

@@ -55,9 +55,9 @@ beforeEach(() => {
   path = join(folder, CONFIG_FILE);
 });
 
-afterEach(() => {
-  process.chdir(import.meta.dirname);
-});
+// Other tests of this process read files by paths from here.
+const before = process.cwd();
+afterEach(() => process.chdir(before));
 
 const write = (content: object, to = path): void => writeFileSync(to, JSON.stringify(content));
 

@@ -230,7 +230,7 @@ describe('keys rotate', () => {
   test('keys rotate: reports all missing settings at once', async () => {
     const { code, stderr } = await runCommand(['keys', 'rotate']);
     expect(code).toBe(2);
-    expect(stderr).toMatch(/^custos: the keys cannot be rotated with these settings:\n/);
+    expect(stderr).toMatch(/^custos: the keys cannot be used with these settings:\n/);
     expect(stderr).toContain('  - DATABASE_URL is missing');
     expect(stderr).toContain('  - CUSTOS_MASTER_KEY, CUSTOS_MASTER_KEY_FILE or CUSTOS_KMS_URL is missing');
   });

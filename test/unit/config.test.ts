@@ -369,7 +369,8 @@ describe('master keys', () => {
       building: { feeCeilings: new Map(), swapRouters: new Map(), rewardDistributors: new Map() },
     });
     const { logins: _, building: __, ...masterKeys } = readSignerConfig(setOnly(env));
-    expect(readKeysConfig(setOnly(env))).toEqual({
+    expect(readKeysConfig(setOnly(env))).toMatchObject({
+      cells: { cells: [{ databaseUrl: whole.DATABASE_URL }] },
       keyStore: { kind: 'local', masterKeys },
     });
   });

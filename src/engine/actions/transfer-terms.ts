@@ -145,7 +145,7 @@ export function transferAction(body: TransferRequest, terms: TransferTerms, spen
     source: {
       ...(asset === undefined ? {} : { asset }),
       ...(source.tokenAddress === null ? {} : { asset_address: source.tokenAddress }),
-      // Addresses stay as they were sent, because conditions compare exact text.
+      // Addresses stay as they were sent, because conditions of ALLOW rules compare exact text.
       ...body.source,
       amount: amountText,
     },

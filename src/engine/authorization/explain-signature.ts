@@ -99,8 +99,8 @@ export function payloadVariants(text: string, sentBody?: string): PayloadVariant
 }
 
 /**
- * Returns the payload as `JSON.stringify` writes it, once for every order of its members, with the body as it was
- * sent. If the sent body is unknown, the body's members are sorted.
+ * Returns the payload as `JSON.stringify` writes it, in every order of its members, each with every form of the body.
+ * If the sent body is unknown, the canonical body is the only form.
  */
 function unsortedVariants(text: string, sentBody: string | undefined): PayloadVariant[] {
   const payload = parsePayload(text);

@@ -3,7 +3,7 @@ import { createByteQueue, packRequest, unpackRequest } from './packed-request.ts
 
 interface RequestLogLimits {
   readonly requests: number;
-  /** The maximum size of the stored requests, not counting two numbers for each. */
+  /** The maximum size of the packed requests. Their positions and the index of causes are not counted. */
   readonly bytes: number;
 }
 

@@ -134,7 +134,7 @@ function responseSections({ responses, schemas }: OperationDocument): HTMLElemen
   const successes = entries.filter(([status]) => status.startsWith('2'));
   const errors = entries.filter(([status]) => !status.startsWith('2')).flatMap(errorRows);
   const [general, own] = [true, false].map((isGeneral) =>
-    errors.filter(({ code }) => generalErrors.has(code) === isGeneral),
+    errors.filter(({ code }) => isOfEveryOperation(code) === isGeneral),
   ) as [ErrorRow[], ErrorRow[]];
   return [
     ...successes.flatMap(([status, { description, content = {} }]) => [
@@ -166,9 +166,14 @@ const generalErrors = new Set([
     'internal_error',
     'unavailable',
   ],
-  ...['missing_or_invalid_service_app_id', 'missing_or_invalid_token', 'invalid_app_credentials'],
+  ...['missing_or_invalid_token', 'invalid_app_credentials'],
   ...['payload_too_large', 'unsupported_media_type'],
 ]);
+
+/** Whether every operation has this error. One code contains the prefix of the brand. */
+function isOfEveryOperation(code: string): boolean {
+  return generalErrors.has(code) || /^missing_or_invalid_\w+_app_id$/.test(code);
+}
 
 interface ErrorRow {
   readonly status: string;
@@ -181,7 +186,7 @@ function errorRows([status, { content = {} }]: readonly [string, Response]): Err
     .flatMap(({ examples = {} }) => Object.entries(examples))
     .map(([name, { value }]) => {
       const { error = '' } = value as { error?: string };
-      // With a brand, the prefix is part of the code, as in `missing_or_invalid_acme_app_id`.
+      // The name of an example is the error code. The document has the brand of the server: `…_invalid_acme_app_id`.
       return { status, code: name, message: error };
     });
 }

@@ -281,8 +281,8 @@ function reachOf({ address }: Account, authorizations: readonly HeldAuthorizatio
 const isOpen = ({ status }: HeldNonce): boolean => openStatuses.some((open) => open === status);
 
 /**
- * Refuses a specified nonce whose authorizations would use the nonce of another pending transaction. Replacing a
- * transaction with the same nonce is allowed.
+ * Refuses a nonce that the caller specified if the transaction or one of its authorizations would use a nonce of
+ * another pending transaction. The transaction may replace the account's own transaction with the same nonce.
  */
 async function requireFree(
   context: NonceContext,
@@ -302,7 +302,7 @@ async function requireFree(
 }
 
 /**
- * Refuses an authorization of another account that would use the nonce of a transaction which that account has sent.
+ * Refuses an authorization of another account if a pending transaction of that account uses its nonce.
  */
 async function requireUnused(
   context: NonceContext,

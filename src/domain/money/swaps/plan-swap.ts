@@ -175,7 +175,10 @@ async function requireBalance(
   }
 }
 
-/** Returns the calls that allow the router to take exactly the input. */
+/**
+ * Returns the calls that approve the most that the swap may cost (`rawInputMax`). Empty for a native asset, or if the
+ * allowance suffices.
+ */
 export async function routeApprovals(
   context: PlanContext,
   wallet: WalletRow,

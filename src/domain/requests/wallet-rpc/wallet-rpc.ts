@@ -210,7 +210,7 @@ type Readers = {
  * @throws the SigningInputError or ApiError for a request that could not be sent.
  */
 export async function readSentAction(request: RpcRequest<SendingMethod>): Promise<PolicyAction> {
-  // Spark movements are not decoded, so only rules for every method apply to them.
+  // Spark movements are not decoded. No rule can name their methods, so only rules with the method `*` apply.
   if (Object.hasOwn(sparkSenders, request.method)) return decodeRpcAction(request);
   const read = readers[request.method as keyof Readers] as (given: unknown) => Promise<readonly ActionUnit[]>;
   return { method: request.method, units: await read(request) };

@@ -109,8 +109,8 @@ export async function* usesOfWallet(
 }
 
 /**
- * Deletes the oldest expired uses, at most `USES_AT_ONCE`, and returns how many. On PostgreSQL, expired partitions are
- * dropped as a whole elsewhere, so it skips their rows.
+ * Deletes the oldest expired uses, at most `USES_AT_ONCE`, and returns how many. On PostgreSQL, a use is
+ * deleted a week after its expiry; by then its partition has normally been dropped.
  *
  * NOTE: uses are deleted in their order, so that no index on time is needed. If a clock was ahead and then set back, a
  * use with a late time delays the deletion of the uses behind it.

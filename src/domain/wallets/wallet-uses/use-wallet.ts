@@ -226,10 +226,10 @@ const policySpan = { name: 'policies', kind: 'internal' } as const;
 const noPolicies: PolicyEvaluation = { policyIds: [], denial: undefined };
 
 /**
- * Opens the running totals for the evaluation of a use. They are locked until the transaction ends, so that no other
- * request uses up the cap.
+ * Opens the running totals for the evaluation of a use. Usually they are locked until the transaction ends, so that no
+ * other request uses up the cap.
  *
- * No lock is held during a call of a key store in another process. A use that only signs is evaluated twice: with
+ * The exception is a use that only signs, with a key store in another process. It is evaluated twice: with
  * unlocked totals before the signature, and with locked totals after it. If the second evaluation denies, the signature
  * is not returned. With locked totals from the beginning, the whole request would have to run again after the key
  * store's response, and requests for one wallet would sign one after the other.

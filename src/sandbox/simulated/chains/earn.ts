@@ -95,7 +95,7 @@ export function simulateEarn({ open, chain, has, planned }: EarnParts): Simulate
       const [{ state, blocks, interpreter }, store, { vaults }] = await Promise.all([
         ...[evmOf(caip2), open(), loadContracts()],
       ] as const);
-      // A transaction may have changed the vault during the execution.
+      // Try again if a transaction has changed what was read while the interpreter was running.
       for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
         const order = { block: blocks.head(), address: lower(address), change };
         const prepared = await vaults.changeVault(await interpreter(), state, order);

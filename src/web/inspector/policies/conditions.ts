@@ -47,8 +47,8 @@ export function aboutSource(source: string): string {
 }
 
 /**
- * Returns the member in which a condition declares its fields, an ABI or the types of typed data, or undefined if the
- * source needs none.
+ * Returns the member in which a condition with this source declares its fields: `abi`, or `typed_data` for its types.
+ * Undefined if the source needs no declaration.
  */
 export function declarationOf(source: string): 'abi' | 'typed_data' | undefined {
   return sourceNamed(source)?.declared_by ?? undefined;

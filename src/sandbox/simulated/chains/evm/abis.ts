@@ -198,7 +198,7 @@ function firstDecoded(
       const decoded = decode(known);
       if (decoded !== undefined) return { name: known.item.name, arguments: decoded };
     } catch {
-      // The selector belongs to a function of another contract, or the data is malformed. Try the next item.
+      // Another item has the same selector, or the data is malformed. Try the next one.
     }
   }
   return undefined;

@@ -235,7 +235,7 @@ export function prepareAccounts(parts: Accounts, block: Block): void {
   });
 }
 
-// The hash has 64 bytes, like a signature.
+// On Solana, a transaction is named by its first signature, so this has 64 bytes in base58.
 function hashOf(text: string): string {
   const half = sha256(utf8ToBytes(text));
   return bytesToBase58(concatBytes(half, sha256(half)));
