@@ -99,9 +99,36 @@ describe.skipIf(isSkipped)('pages of the inspector in a browser', () => {
         { operation: 'walletRpc', path: { wallet_id: 'ext_wal_alice' }, body },
       );
       await page.locator('.rows .refused').first().click();
+      await expect.poll(() => page.getByRole('checkbox', { name: 'alice' }).isChecked()).toBe(true);
       await button(page, 'Signed again').click();
       await page.getByText('Show the request').waitFor();
       expect(await page.getByLabel('Send again').textContent()).toContain('200');
+    }));
+
+  test('a request of a wallet without an owner is sent again without a signature', async () => {
+    const { body: wallet } = await call(sandbox, 'createWallet', { body: { chain_type: 'ethereum' } });
+    const body = { method: 'personal_sign', params: { message: 'y', encoding: 'utf-8' } } as const;
+    await call(sandbox, 'walletRpc', { path: { wallet_id: wallet.id }, body });
+    await story(`requests?text=walletRpc&wallet=${wallet.id}`, async (page) => {
+      await page.locator('.rows .row').first().click();
+      const again = page.getByLabel('Send again');
+      await button(page, 'Signed again').click();
+      await again.getByText('Show the request').waitFor();
+      expect(await again.getByRole('checkbox', { checked: true }).count()).toBe(0);
+    });
+  });
+
+  test('an archived wallet is opened and restored', () =>
+    story('wallets', async (page) => {
+      const body = { chain_type: 'ethereum', display_name: 'Old' } as const;
+      const { body: wallet } = await call(sandbox, 'createWallet', { body });
+      await call(sandbox, 'archiveWallet', { path: { wallet_id: wallet.id } });
+      await page.goto(`${sandbox.baseUrl}/#/wallets/${wallet.id}`);
+      await page.reload();
+      const panel = page.getByRole('region', { name: 'Wallet', exact: true });
+      await panel.getByText('An archived wallet cannot be used').waitFor();
+      await button(page, 'Restore').click();
+      await panel.getByLabel('Balances').getByText('base').first().waitFor();
     }));
 
   test('a transfer on a chain is shown in the words of an interface that was uploaded', async () => {

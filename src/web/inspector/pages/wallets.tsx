@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals';
 import { Plus, Wallet as WalletIcon } from 'lucide';
 import type { Wallet } from '../../../generated/schemas.ts';
-import type { SandboxSigner, SandboxWallet } from '../../../sandbox/generated/schemas.ts';
+import type { SandboxWallet } from '../../../sandbox/generated/schemas.ts';
 import { readApi } from '../api.ts';
 import { control } from '../control.ts';
 import { inWords, shortened, usdText } from '../names.ts';
@@ -12,7 +12,7 @@ import { Icon } from '../parts/icon.tsx';
 import { JsonTree } from '../parts/json-tree.tsx';
 import { Chain, Seats, Status } from '../parts/label.tsx';
 import { SearchableList } from '../parts/searchable-list.tsx';
-import { isRefusal, SentResult, SignerChoice, useSending } from '../parts/sent-result.tsx';
+import { isRefusal, SentResult, SignerChoice, useSending, useSigners } from '../parts/sent-result.tsx';
 import { Empty, Failure } from '../parts/states.tsx';
 import { ExactTime } from '../parts/time.tsx';
 import { everyPage, useLoaded } from '../parts/use-loaded.tsx';
@@ -22,7 +22,7 @@ import { hrefOf } from '../routes.ts';
 import { chainTypes, signExample } from '../wallet-facts.ts';
 import { Balances, Faucet } from '../wallets/balances.tsx';
 import { Owner } from '../wallets/owner.tsx';
-import { SendBox } from '../wallets/send-box.tsx';
+import { SendBox, type SendBoxProps } from '../wallets/send-box.tsx';
 
 const columns: readonly Column<SandboxWallet>[] = [
   {
@@ -88,7 +88,13 @@ export function Page() {
       ]}
       above={<CreateWallet onCreated={reload} />}
       empty={<Empty icon={WalletIcon} title="No wallets yet" />}
-      detail={(id, row, back) => <WalletDetail key={id} id={id} row={row} back={back} />}
+      detail={(id, row, back) =>
+        row === undefined || row.archived_at_ms === null ? (
+          <WalletDetail key={id} id={id} row={row} back={back} />
+        ) : (
+          <ArchivedWallet key={id} row={row} back={back} onRestored={reload} />
+        )
+      }
     />
   );
 }
@@ -135,6 +141,65 @@ function CreateWallet({ onCreated }: { readonly onCreated: () => void }) {
   );
 }
 
+interface ArchivedWalletProps {
+  readonly row: SandboxWallet;
+  readonly back: string;
+  readonly onRestored: () => void;
+}
+
+/** A wallet that the API no longer returns: what the list knows about it, and a button that brings it back. */
+function ArchivedWallet({ row, back, onRestored }: ArchivedWalletProps) {
+  const error = useSignal('');
+  const restore = async (): Promise<void> => {
+    try {
+      await control('restoreWallet', { path: { wallet_id: row.id } });
+      onRestored();
+    } catch (cause) {
+      error.value = (cause as Error).message;
+    }
+  };
+  return (
+    <DetailPanel
+      what="Wallet"
+      id={row.id}
+      back={back}
+      title={
+        <>
+          {row.name ?? row.external_id ?? 'Wallet'} <Status of="archived" />
+        </>
+      }
+      sub={
+        <>
+          <Chain id={row.chain_type} /> <Named id={row.address} what="the address" />
+        </>
+      }
+    >
+      <Failure message={error.value} />
+      <p>An archived wallet cannot be used, and the API answers that it does not exist.</p>
+      <p class="actions">
+        <button type="button" class="main" onClick={restore}>
+          Restore
+        </button>
+      </p>
+      <dl>
+        <Fact name="Archived">{row.archived_at_ms !== null && <ExactTime ms={row.archived_at_ms} />}</Fact>
+        <Fact name="Created">
+          <ExactTime ms={row.created_at_ms} />
+        </Fact>
+        <Fact name="Address">
+          {row.address} <Copy text={row.address} what="the address" />
+        </Fact>
+        <Fact name="Owner">
+          <OwnerSeats owner={row.owner} />
+        </Fact>
+        <Fact name="Requests">
+          <a href={hrefOf('requests', [], { wallet: row.id })}>of this wallet</a>
+        </Fact>
+      </dl>
+    </DetailPanel>
+  );
+}
+
 interface WalletDetailProps {
   readonly id: string;
   readonly row: SandboxWallet | undefined;
@@ -168,8 +233,8 @@ function WalletDetail({ id, row, back }: WalletDetailProps) {
           ? []
           : [
               { title: 'Overview', content: () => <WalletFacts wallet={wallet} row={row} /> },
-              { title: 'Send', content: () => <SendBox wallet={wallet} /> },
-              { title: 'Sign', content: () => <SignBox wallet={wallet} /> },
+              { title: 'Send', content: () => <SendBox wallet={wallet} owner={row?.owner} /> },
+              { title: 'Sign', content: () => <SignBox wallet={wallet} owner={row?.owner} /> },
               { title: 'Actions', content: () => <Actions wallet={wallet} /> },
               { title: 'Raw', content: () => <JsonTree value={wallet} label="Wallet" /> },
             ]
@@ -215,9 +280,10 @@ function WalletFacts({ wallet, row }: { readonly wallet: Wallet; readonly row: S
     </>
   );
 }
-function SignBox({ wallet }: { readonly wallet: Wallet }) {
+
+function SignBox({ wallet, owner }: SendBoxProps) {
   const sending = useSending();
-  const chosen = useSignal<readonly SandboxSigner[]>(wallet.owner_id === null ? [] : ['alice']);
+  const chosen = useSigners(owner);
   const text = useSignal(JSON.stringify(signExample(wallet.chain_type), null, 2));
   const send = (event: Event): void => {
     event.preventDefault();

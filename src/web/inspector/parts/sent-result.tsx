@@ -1,5 +1,6 @@
 import { type Signal, useSignal } from '@preact/signals';
-import type { SandboxSigner, SentRequest } from '../../../sandbox/generated/schemas.ts';
+import { useEffect } from 'preact/hooks';
+import type { SandboxOwner, SandboxSigner, SentRequest } from '../../../sandbox/generated/schemas.ts';
 import { errorOf, signers } from '../api.ts';
 import { hrefOf } from '../routes.ts';
 import { JsonTree } from './json-tree.tsx';
@@ -56,6 +57,27 @@ export function SentResult({ sending }: { readonly sending: Sending }) {
 /** Whether the status is an error. Status 0 means that the connection was closed without a response. */
 export function isRefusal(status: number): boolean {
   return status >= 400 || status === 0;
+}
+
+/**
+ * Returns the seeded keys that sign for an owner: as many of its members as must sign. Returns none for a wallet without
+ * an owner, and for an owner whose members have no seeded key.
+ */
+export function ownerSigners(owner: SandboxOwner | null | undefined): readonly SandboxSigner[] {
+  if (owner === null || owner === undefined) return [];
+  const names = owner.members
+    .filter(({ type }) => type === 'public_key')
+    .map(({ name }) => name?.toLowerCase());
+  return signers.filter((signer) => names.includes(signer)).slice(0, owner.threshold);
+}
+
+/** The chosen signers, at first those of the owner, as soon as the owner is known. */
+export function useSigners(owner: SandboxOwner | null | undefined): Signal<readonly SandboxSigner[]> {
+  const chosen = useSignal(ownerSigners(owner));
+  useEffect(() => {
+    chosen.value = ownerSigners(owner);
+  }, [owner === undefined]);
+  return chosen;
 }
 
 /** Check boxes that select the keys to sign with. */

@@ -1,12 +1,26 @@
-import { useSignal } from '@preact/signals';
 import type { SandboxSigner } from '../../../sandbox/generated/schemas.ts';
 import { control } from '../control.ts';
-import { SentResult, SignerChoice, useSending } from '../parts/sent-result.tsx';
+import { SentResult, SignerChoice, useSending, useSigners } from '../parts/sent-result.tsx';
+import { useLoaded } from '../parts/use-loaded.tsx';
+
+interface ReplayBoxProps {
+  readonly id: string;
+  /** The id of the wallet of the request. */
+  readonly walletId: string | undefined;
+}
 
 /** A box that sends a recorded request again, either unchanged or signed with keys of the seed data. */
-export function ReplayBox({ id }: { readonly id: string }) {
+export function ReplayBox({ id, walletId }: ReplayBoxProps) {
   const sending = useSending();
-  const chosen = useSignal<readonly SandboxSigner[]>(['alice']);
+  const { value: owner } = useLoaded(
+    async (signal) => {
+      if (walletId === undefined) return null;
+      const { data } = await control('listSandboxWallets', { query: { search: walletId } }, signal);
+      return data.find((wallet) => wallet.id === walletId)?.owner ?? null;
+    },
+    [walletId],
+  );
+  const chosen = useSigners(owner.value);
   const replay = (body: { sign_as?: SandboxSigner[] }) =>
     sending.run(() => control('replayRequest', { path: { request_id: id }, body }));
   return (

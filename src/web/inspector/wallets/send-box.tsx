@@ -3,14 +3,20 @@ import { readDecimal, toRaw } from '../../../engine/assets/decimal.ts';
 import { assetNamed } from '../../../engine/assets/known-assets.ts';
 import { chainNamed } from '../../../engine/assets/known-chains.ts';
 import type { Wallet } from '../../../generated/schemas.ts';
-import type { SandboxSigner } from '../../../sandbox/generated/schemas.ts';
+import type { SandboxOwner } from '../../../sandbox/generated/schemas.ts';
 import { control } from '../control.ts';
-import { SentResult, SignerChoice, useSending } from '../parts/sent-result.tsx';
+import { SentResult, SignerChoice, useSending, useSigners } from '../parts/sent-result.tsx';
 import { hrefOf } from '../routes.ts';
 import { faucetAssets } from '../wallet-facts.ts';
 
+export interface SendBoxProps {
+  readonly wallet: Wallet;
+  /** Undefined while it is loaded. Null for a wallet without an owner. */
+  readonly owner: SandboxOwner | null | undefined;
+}
+
 /** The forms that transfer and swap the assets of a wallet. */
-export function SendBox({ wallet }: { readonly wallet: Wallet }) {
+export function SendBox({ wallet, owner }: SendBoxProps) {
   if (faucetAssets(wallet.chain_type).length === 0) {
     return (
       <p class="empty">
@@ -21,8 +27,8 @@ export function SendBox({ wallet }: { readonly wallet: Wallet }) {
   }
   return (
     <>
-      <Transfer wallet={wallet} />
-      <Swap wallet={wallet} />
+      <Transfer wallet={wallet} owner={owner} />
+      <Swap wallet={wallet} owner={owner} />
       <p class="quiet small">
         Watch it under <a href={hrefOf('actions')}>Actions</a> and{' '}
         <a href={hrefOf('transactions')}>Transactions</a>.
@@ -31,17 +37,12 @@ export function SendBox({ wallet }: { readonly wallet: Wallet }) {
   );
 }
 
-/** The keys with which the forms sign at first: Alice's, if the wallet has an owner. */
-function firstSigners({ owner_id: owner }: Wallet): readonly SandboxSigner[] {
-  return owner === null ? [] : ['alice'];
-}
-
-function Transfer({ wallet }: { readonly wallet: Wallet }) {
+function Transfer({ wallet, owner }: SendBoxProps) {
   const assets = faucetAssets(wallet.chain_type);
   const chosen = useSignal(0);
   const amount = useSignal('1');
   const to = useSignal('');
-  const signAs = useSignal(firstSigners(wallet));
+  const signAs = useSigners(owner);
   const sending = useSending();
   const send = (submitted: Event): void => {
     submitted.preventDefault();
@@ -100,13 +101,13 @@ function Transfer({ wallet }: { readonly wallet: Wallet }) {
   );
 }
 
-function Swap({ wallet }: { readonly wallet: Wallet }) {
+function Swap({ wallet, owner }: SendBoxProps) {
   const assets = faucetAssets(wallet.chain_type);
   const chain = useSignal(assets[0]!.chain);
   const here = assets.filter((each) => each.chain === chain.value).map(({ asset }) => asset);
   const from = useSignal(here[0]!);
   const amount = useSignal('0.1');
-  const signAs = useSignal(firstSigners(wallet));
+  const signAs = useSigners(owner);
   const sending = useSending();
   const to = here.find((asset) => asset !== from.value) ?? from.value;
   const send = (submitted: Event): void => {
