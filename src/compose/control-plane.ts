@@ -248,8 +248,8 @@ export async function controlPlane(
     publicBaseUrls: () => [],
     isHostSigned: false,
     refusals: { explain: explainControlRefusals(everyOperation), isHintSent: options.config.hints },
-    // Clients that listen for events poll again every 25 seconds.
-    isLongPoll: ({ query }) => query?.wait_ms !== undefined,
+    // The inspector reads the clock and its lists every few seconds, and clients that listen for events poll.
+    isQuiet: ({ method }) => method === 'GET',
     handlers: Object.fromEntries(
       Object.entries(controlHandlers).map(([id, handler]) => [id, run.bind(undefined, handler)]),
     ),

@@ -92,8 +92,8 @@ export interface PipelineOptions {
   /** Records denials in the audit log before they are sent. */
   readonly recordDenial?: RecordDenial | undefined;
   readonly record?: RecordRequest | undefined;
-  /** Returns whether a request is a long poll. Successful ones are logged at `debug`. Default: no request is one. */
-  readonly isLongPoll?: (state: RequestState) => boolean;
+  /** Returns whether a request that succeeds is logged at `debug`, as for a page that polls. Default: none. */
+  readonly isQuiet?: (state: RequestState) => boolean;
   /** The share of successful requests that are logged, from 0 to 1. Slow requests are always logged. Default: all. */
   readonly loggedShare?: number | undefined;
 }
@@ -255,10 +255,9 @@ function createFinish(options: PipelineOptions): (state: RequestState, ending: E
     const code = status < 400 ? undefined : codeOf(answer, refusal);
     options.observe?.(operation, status, durationMs, code);
     const traceId = options.tracer?.describe({ operation, method: state.method, status, code });
-    // The admission control logs its refusals itself.
-    if ('isRefused' in answer) return;
+    if ('isRefused' in answer) return; // The admission control logs its refusals itself.
     if (status < 400 && durationMs < SLOW_MS && !isSampled()) return;
-    const level = status < 400 && options.isLongPoll?.(state) === true ? 'debug' : 'info';
+    const level = status < 400 && options.isQuiet?.(state) === true ? 'debug' : 'info';
     log[level](
       {
         request_id: state.id,
@@ -268,6 +267,7 @@ function createFinish(options: PipelineOptions): (state: RequestState, ending: E
         status,
         code,
         duration_ms: Math.round(durationMs * 1000) / 1000,
+        hint: isHinted ? why?.hint.split('. ', 1)[0] : undefined,
       },
       'request',
     );

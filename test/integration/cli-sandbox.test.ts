@@ -337,6 +337,18 @@ test('apps are administered on the folder of a running sandbox', async () => {
   });
 });
 
+test('the log has refusals with the first sentence of their hints, and no reads of the control plane', async () => {
+  const custos = await serveCustos(['sandbox']);
+  expect((await custos.call('GET', '/_sandbox/clock')).status).toBe(200);
+  expect((await custos.call('GET', '/_sandbox/requests/unknown')).status).toBe(404);
+  expect((await custos.call('GET', '/v1/wallts')).status).toBe(404);
+  await waitFor(() => custos.output().stderr.includes('hint='));
+  const { stderr } = custos.output();
+  expect(stderr).toContain('operation=getRequest');
+  expect(stderr).toMatch(/hint=No operation has the path `\/v1\/wallts`\n/);
+  expect(stderr).not.toContain('operation=getClock');
+});
+
 test('a stop finishes requests in progress', async () => {
   const custos = await serveCustos(['sandbox']);
   const begun = Array.from({ length: 20 }, () => makeWallet(custos));
