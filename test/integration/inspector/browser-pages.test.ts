@@ -29,7 +29,7 @@ describe.skipIf(isSkipped)('pages of the inspector in a browser', () => {
   let browser: Browser;
   beforeAll(async () => {
     built = await builtInspector();
-    sandbox = await startSandbox({ inspectorFolder: built.folder });
+    sandbox = await startSandbox({ inspectorFolder: built.folder, hints: true });
     browser = await startBrowser();
   });
   afterAll(async () => {
@@ -130,6 +130,28 @@ describe.skipIf(isSkipped)('pages of the inspector in a browser', () => {
       await button(page, 'Restore').click();
       await panel.getByLabel('Balances').getByText('base').first().waitFor();
     }));
+
+  test('a swap leads to its action, which shows what was received, and a refusal shows its hint', async () => {
+    const { body: wallet } = await call(sandbox, 'createWallet', { body: { chain_type: 'ethereum' } });
+    await story(`wallets/${wallet.id}?tab=Send`, async (page) => {
+      await page.getByRole('tab', { name: 'Send', exact: true }).click();
+      const form = page.getByRole('region', { name: 'Swap', exact: true });
+      await form.getByLabel('Amount').fill('9');
+      await form.getByRole('button', { name: 'Swap', exact: true }).click();
+      await form.locator('p.note').waitFor();
+      await fund(sandbox, wallet.address, { chain: 'base', asset: 'eth', rawAmount: 10n ** 18n });
+      await form.getByLabel('Amount').fill('0.5');
+      await form.getByRole('button', { name: 'Swap', exact: true }).click();
+      await form.getByText('Open this action').click();
+      const panel = page.getByRole('region', { name: 'Action', exact: true });
+      await panel.waitFor();
+      sandbox.clock.advance(60_000);
+      await sandbox.settle();
+      await panel.getByRole('heading', { name: /Swap 0\.5 ETH → [\d,]+\.\d+ USDC/ }).waitFor();
+      await panel.getByRole('list', { name: 'Steps' }).getByRole('link').first().click();
+      await page.getByText('1 transaction', { exact: true }).waitFor();
+    });
+  });
 
   test('a transfer on a chain is shown in the words of an interface that was uploaded', async () => {
     const { body: wallet } = await call(sandbox, 'createWallet', { body: { chain_type: 'ethereum' } });

@@ -1,9 +1,12 @@
 import { ListChecks } from 'lucide';
+import { decimalText, fromRaw, round } from '../../../engine/assets/decimal.ts';
+import { assetAtAddress } from '../../../engine/assets/known-assets.ts';
+import { chainOfCaip2 } from '../../../engine/assets/known-chains.ts';
 import type { WalletActionResponse, WalletActionStep } from '../../../generated/schemas.ts';
 import type { SandboxAction } from '../../../sandbox/generated/schemas.ts';
 import { readApi } from '../api.ts';
 import { control } from '../control.ts';
-import { inWords, shortened, toneOf } from '../names.ts';
+import { groupedText, inWords, shortened, toneOf } from '../names.ts';
 import { Named } from '../parts/copy.tsx';
 import { DetailPanel } from '../parts/detail-panel.tsx';
 import { Fact } from '../parts/fact.tsx';
@@ -17,6 +20,8 @@ import { useEventFeed } from '../parts/use-event-feed.tsx';
 import { everyPage, useLoaded, useReload } from '../parts/use-loaded.tsx';
 import type { Column } from '../parts/virtual-table.tsx';
 import { hrefOf } from '../routes.ts';
+
+const MAX_DECIMALS = 6;
 
 const columns: readonly Column<SandboxAction>[] = [
   { title: 'Action', slot: 'lead', cell: (action) => <What action={action} /> },
@@ -57,6 +62,26 @@ function What({ action: { type, amount, asset } }: { readonly action: SandboxAct
         </span>
       )}
     </>
+  );
+}
+
+/** What a swap has received, once that is known. */
+function Received({ action }: { readonly action: WalletActionResponse }) {
+  if (action.type !== 'swap' || action.output_amount === null) return null;
+  const chain = chainOfCaip2(action.destination_caip2 ?? action.caip2);
+  const known =
+    chain === undefined
+      ? undefined
+      : action.output_token === 'native'
+        ? chain.native
+        : assetAtAddress(chain, action.output_token);
+  if (known === undefined) return null;
+  return (
+    <span class="amount">
+      {' '}
+      → {groupedText(decimalText(round(fromRaw(BigInt(action.output_amount), known.decimals), MAX_DECIMALS)))}{' '}
+      {known.asset.toUpperCase()}
+    </span>
   );
 }
 
@@ -130,7 +155,8 @@ function ActionDetail({ id, action, back }: DetailProps) {
       back={back}
       title={
         <>
-          <What action={action} /> <Status of={action.status} />
+          <What action={action} />
+          {whole !== undefined && <Received action={whole} />} <Status of={action.status} />
         </>
       }
       error={error.value}
@@ -207,7 +233,9 @@ function shownStep(step: WalletActionStep) {
     tone: toneOf(step.status),
     note: (
       <>
-        {typeof hash === 'string' && <Named id={hash} what="the hash" />}
+        {typeof hash === 'string' && (
+          <Named id={hash} what="the hash" href={hrefOf('transactions', [], { text: hash })} />
+        )}
         {step.failure_reason !== undefined && <span class="bad">{step.failure_reason.message}</span>}
       </>
     ),

@@ -1,11 +1,23 @@
 import { type Signal, useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
+import type { WalletActionType } from '../../../generated/schemas.ts';
 import type { SandboxOwner, SandboxSigner, SentRequest } from '../../../sandbox/generated/schemas.ts';
 import { errorOf, signers } from '../api.ts';
 import { hrefOf } from '../routes.ts';
 import { JsonTree } from './json-tree.tsx';
 import { HttpStatus } from './label.tsx';
+import { Marked } from './prose.tsx';
 import { Failure } from './states.tsx';
+
+const actionTypes: ReadonlySet<string> = new Set<WalletActionType>([
+  'transfer',
+  'swap',
+  'earn_deposit',
+  'earn_withdraw',
+  'earn_incentive_claim',
+  'earn_fee_collect',
+  'payout',
+]);
 
 /** A request that a page sends: its response, or the reason why there is none. */
 export interface Sending {
@@ -45,13 +57,45 @@ export function SentResult({ sending }: { readonly sending: Sending }) {
         <>
           <p>
             <HttpStatus of={sent.status} /> {isRefusal(sent.status) && errorOf(sent)}{' '}
+            <StartedLink body={sent.body} />{' '}
             {sent.request_id !== null && <a href={hrefOf('requests', [sent.request_id])}>Show the request</a>}
           </p>
+          {isRefusal(sent.status) && <Hint body={sent.body} />}
           {sent.body !== null && <JsonTree value={sent.body} label="Body of the response" />}
         </>
       )}
     </div>
   );
+}
+
+/** A link to the action or the transaction that a request has started, if the response names one. */
+function StartedLink({ body }: { readonly body: unknown }) {
+  const {
+    id,
+    wallet_id: wallet,
+    type,
+    data,
+  } = (body ?? {}) as {
+    id?: string;
+    wallet_id?: string;
+    type?: string;
+    data?: { transaction_id?: string };
+  };
+  if (data?.transaction_id !== undefined) {
+    return <a href={hrefOf('transactions', [data.transaction_id])}>Open this transaction</a>;
+  }
+  const isAction = id !== undefined && wallet !== undefined && actionTypes.has(type ?? '');
+  return isAction ? <a href={hrefOf('actions', [id])}>Open this action</a> : null;
+}
+
+/** What the sandbox advises about a refusal. */
+function Hint({ body }: { readonly body: unknown }) {
+  const { data } = (body ?? {}) as { data?: { hint?: unknown } };
+  return typeof data?.hint === 'string' ? (
+    <p class="note">
+      <Marked text={data.hint} />
+    </p>
+  ) : null;
 }
 
 /** Whether the status is an error. Status 0 means that the connection was closed without a response. */

@@ -86,6 +86,8 @@ export function VirtualTable<Row>(props: TableProps<Row>) {
     // scroll position.
     if (openedAt === -1 || shownFor.current === opened) return;
     shownFor.current = opened;
+    // What was opened from elsewhere is the only marked row.
+    active.value = opened;
     const element = grid.current!;
     const shown = { top: element.scrollTop, height: element.clientHeight - height };
     element.scrollTop = topShowing(openedAt, { ...shown, rowHeight: height });

@@ -9,6 +9,9 @@ import { SentResult, SignerChoice, useSending, useSigners } from '../parts/sent-
 import { hrefOf } from '../routes.ts';
 import { faucetAssets } from '../wallet-facts.ts';
 
+/** The chain on which the seed data has a pool for swaps. */
+const POOL_CHAIN = 'base';
+
 export interface SendBoxProps {
   readonly wallet: Wallet;
   /** Undefined while it is loaded. Null for a wallet without an owner. */
@@ -103,7 +106,7 @@ function Transfer({ wallet, owner }: SendBoxProps) {
 
 function Swap({ wallet, owner }: SendBoxProps) {
   const assets = faucetAssets(wallet.chain_type);
-  const chain = useSignal(assets[0]!.chain);
+  const chain = useSignal((assets.find((each) => each.chain === POOL_CHAIN) ?? assets[0]!).chain);
   const here = assets.filter((each) => each.chain === chain.value).map(({ asset }) => asset);
   const from = useSignal(here[0]!);
   const amount = useSignal('0.1');
