@@ -1,10 +1,12 @@
 import { Command } from 'commander';
+import { asStarted, programName } from '../config/client.ts';
 import type { RecordedExchange } from '../tools/client/feeds.ts';
 import { requestLine } from './logs.ts';
 import { addSandboxClientOptions, type SandboxClientFlags, withSandbox } from './sandbox-options.ts';
 
 const examples = `
 Examples:
+  $ custos why
   $ custos why 3f2b6c1e-7a48-4d0b-9c55-0a1b2c3d4e5f
   $ custos why 3f2b6c1e-7a48-4d0b-9c55-0a1b2c3d4e5f --json
         the request, the response and everything around them`;
@@ -14,12 +16,17 @@ export function whyCommand(): Command {
   return addSandboxClientOptions(
     new Command('why')
       .description('explain a request to a running sandbox')
-      .argument('<request-id>', 'the x-request-id of the response'),
+      .argument('[request-id]', 'the x-request-id of the response (default: the last refused request)'),
   )
     .addHelpText('after', examples)
-    .action(async (id: string, flags: SandboxClientFlags) => {
+    .action(async (given: string | undefined, flags: SandboxClientFlags) => {
       await withSandbox(flags, async (client) => {
-        const { fetchRequest } = await import('../tools/client/feeds.ts');
+        const { fetchLastRefused, fetchRequest } = await import('../tools/client/feeds.ts');
+        const id = given ?? (await fetchLastRefused(client));
+        if (id === undefined) {
+          console.log(flags.json === true ? 'null' : 'no request was refused');
+          return;
+        }
         const exchange = await fetchRequest(client, id);
         console.log(flags.json === true ? JSON.stringify(exchange) : explanation(exchange));
       });
@@ -50,8 +57,8 @@ type Why = NonNullable<RecordedExchange['why']>;
 function reasons(id: string, { kind, problems, repairs, docs }: Why): string[] {
   const steps = new Set(problems.map(({ next_step: step }) => step));
   return [
-    ...problems.map(({ text }) => `${kind}: ${text}`),
-    ...[...steps].map((step) => `  ${step}`),
+    ...problems.map(({ text }) => `${kind}: ${asStarted(text)}`),
+    ...[...steps].map((step) => `  ${asStarted(step)}`),
     ...repairs.flatMap((repair) => [`  ${repair.title}:`, `    ${commandOf(id, repair)}`]),
     ...(docs === null ? [] : [`  See ${docs}`]),
   ];
@@ -59,7 +66,10 @@ function reasons(id: string, { kind, problems, repairs, docs }: Why): string[] {
 
 /** Returns the shell command that makes a repair. */
 function commandOf(id: string, repair: Why['repairs'][number]): string {
-  if (repair.kind === 'command') return repair.command;
+  if (repair.kind === 'command') {
+    const { command } = repair;
+    return command.startsWith('custos ') ? `${programName()}${command.slice('custos'.length)}` : command;
+  }
   const isRepeat = repair.kind === 'repeat';
   const [operation, path, body] = isRepeat
     ? ['replayRequest', [id], repair.repeat]
@@ -67,7 +77,7 @@ function commandOf(id: string, repair: Why['repairs'][number]): string {
   const fields = Object.entries(body ?? {}).map(([name, value]) =>
     typeof value === 'string' ? quoted(`${name}=${value}`) : quoted(`${name}:=${JSON.stringify(value)}`),
   );
-  return ['custos call', operation, ...path, ...fields].join(' ');
+  return [`${programName()} call`, operation, ...path, ...fields].join(' ');
 }
 
 function quoted(text: string): string {

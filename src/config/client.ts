@@ -21,6 +21,16 @@ export function environmentFor(
   return { ...env, ...settings };
 }
 
+/** Returns the words with which the user starts this program, which npm tells to programs that it starts. */
+export function programName(env: Environment = process.env): string {
+  return (env.npm_execpath ?? '') !== '' ? 'npx custos' : 'custos';
+}
+
+/** Returns a text whose commands, which begin with a backtick, have the form in which the user starts this program. */
+export function asStarted(text: string, env: Environment = process.env): string {
+  return text.replaceAll('`custos ', `\`${programName(env)} `);
+}
+
 /** Returns whether a browser can be opened. macOS and Windows always have a desktop. */
 export function hasDesktop(platform: NodeJS.Platform, env: Environment = process.env): boolean {
   if (platform === 'darwin' || platform === 'win32') return true;

@@ -79,6 +79,10 @@ test('custos alone shows the running sandboxes, and the next commands', async ()
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   expect(stdout).toContain(custos.ready.base_url);
   expect(stdout).toContain('custos logs ');
+  const ofNpx = await runCustos([], { env: { npm_execpath: '/npm/cli.js' } });
+  expect(ofNpx.stdout).toContain('$ npx custos logs ');
+  const own = await runCustos([], { env: { npm_execpath: '' } });
+  expect(own.stdout).toContain('$ custos logs ');
 });
 
 test('an unknown command is wrong usage', async () => {

@@ -1,3 +1,4 @@
+import { asStarted, programName } from '../../config/client.ts';
 import type { RunningSandboxFile } from '../../tools/client/running-sandboxes.ts';
 import { type Column, type Screen, screenOf, table, timeOn } from './terminal.ts';
 
@@ -31,6 +32,7 @@ const first: readonly (readonly [string, string])[] = [
 const next: readonly (readonly [string, string])[] = [
   ['custos open', 'its inspector in a browser'],
   ['custos logs', 'its requests, and why they were refused'],
+  ['custos why', 'all about the last refusal, and its repairs'],
   ['custos call createWallet chain_type=ethereum', 'one request'],
   ['custos token alice', 'an access token of a user'],
   ['custos clock', 'its time; `custos clock next` is what becomes due'],
@@ -49,8 +51,12 @@ export async function overview(screen: Screen = screenOf()): Promise<string> {
   const commands = running.length === 0 ? first : next;
   const list = table(
     [
-      { title: 'command', text: ([command]) => `$ ${command}`, color: () => 'cyan' },
-      { title: 'what it does', text: ([, text]) => text, canBeCut: true },
+      {
+        title: 'command',
+        text: ([command]) => `$ ${programName()}${command.slice('custos'.length)}`,
+        color: () => 'cyan',
+      },
+      { title: 'what it does', text: ([, text]) => asStarted(text), canBeCut: true },
     ],
     commands,
     { ...screen, isTerminal: false },

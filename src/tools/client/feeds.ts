@@ -182,6 +182,18 @@ export function fetchRequest(client: SandboxClient, id: string): Promise<Recorde
   return client.call<RecordedExchange>('GET', `/requests/${encodeURIComponent(id)}`);
 }
 
+/** Returns the id of the last refused request in the log. Returns undefined if none was refused. */
+export async function fetchLastRefused(client: SandboxClient): Promise<string | undefined> {
+  let last: RecordedRequest | undefined;
+  for (const status of ['4xx', '5xx']) {
+    for await (const request of listRequests(client, { after: 'start', status })) {
+      const atMs = request.machine_received_at_ms;
+      if (last === undefined || atMs >= last.machine_received_at_ms) last = request;
+    }
+  }
+  return last?.id;
+}
+
 function fetchRequests(
   client: SandboxClient,
   { operations = [], status, code, wallet }: RequestQuery,

@@ -126,6 +126,7 @@ describe('custos logs and why', () => {
     expect(why.output).toContain(`custos call replayRequest ${id} 'changes:=${change}'`);
     expect(why.output).toContain('See /docs/errors/invalid_data');
     expect(why.output).toContain('{"chain_tipe":"ethereum"}');
+    expect((await run('why', ...address())).output).toBe(why.output);
     const whole = await run('why', id, '--json', ...address());
     expect(JSON.parse(whole.output)).toMatchObject({ id, why: { kind: 'validation' } });
   });
