@@ -42,7 +42,10 @@ export function printSandboxList<Row extends object>(
 
 export function addSandboxAddressOptions(command: Command): Command {
   return command
-    .option('--url <url>', 'URL of the running sandbox (default: the one on port 4010, or the only one)')
+    .option(
+      '--url <url>',
+      'URL of the running sandbox (default: the one started in this folder or above, the one on port 4010, or the only one)',
+    )
     .option('--ready-file <path>', 'file written by `custos sandbox --ready-file`, instead of --url')
     .option('--ca-file <path>', 'certificate authority to trust (default: that of the sandbox)')
     .option('--data <folder>', 'folder of the sandbox, as in `custos sandbox --data`');

@@ -1,5 +1,5 @@
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { temporaryCertificateFolder } from '../../adapters/certificate.ts';
 import { systemClock } from '../../adapters/runtime.ts';
 
@@ -57,14 +57,18 @@ export function announceSandbox(
 
 /**
  * Finds the running sandbox that a command means. With a data folder, it is the sandbox with that folder. Without
- * one, it is the only sandbox that was started in the current folder, else the one on the default port, else the only
- * one that runs. Returns undefined if no sandbox runs or if the choice is ambiguous.
+ * one, it is the only sandbox that was started in the current folder or else in the nearest folder above it, else the
+ * one on the default port, else the only one that runs. Returns undefined if no sandbox runs or if the choice is ambiguous.
  */
 export function findRunningSandbox(data: string | undefined): RunningSandboxFile | undefined {
   const running = listRunningSandboxes();
   if (data !== undefined) return running.find((each) => each.data === resolve(data));
-  const here = running.filter(isStartedHere);
-  if (here.length === 1) return here[0];
+  for (let folder = process.cwd(); ; folder = dirname(folder)) {
+    const here = running.filter(({ started_in: startedIn }) => startedIn === folder);
+    if (here.length === 1) return here[0];
+    // A sandbox above belongs to another project if several were started here.
+    if (here.length > 1 || folder === dirname(folder)) break;
+  }
   return (
     running.find((each) => portOf(each) === DEFAULT_PORT) ?? (running.length === 1 ? running[0] : undefined)
   );

@@ -1,6 +1,6 @@
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { announceSandbox, findRunningSandbox } from '../../../src/tools/client/running-sandboxes.ts';
 
@@ -29,6 +29,25 @@ test('a sandbox is found while its process runs, and until it is withdrawn', () 
   expect(findRunningSandbox(undefined)).toMatchObject({ ...sandbox, pid: process.pid });
   withdraw();
   expect(findRunningSandbox(undefined)).toBeUndefined();
+});
+
+test('a sandbox of a folder above is found before the one on the default port', () => {
+  announceSandbox({ ...sandbox, base_url: 'https://127.0.0.1:4010' });
+  announceSandbox(sandbox);
+  const file = announced();
+  const started = (startedIn: string) => ({
+    ...sandbox,
+    ...JSON.parse(readFileSync(file, 'utf8')),
+    started_in: startedIn,
+  });
+  for (const [port, startedIn] of [
+    ['4010', '/elsewhere'],
+    ['4711', dirname(process.cwd())],
+  ] as const) {
+    const written = { ...started(startedIn), base_url: `https://127.0.0.1:${port}` };
+    writeFileSync(file.replace('4711', port), JSON.stringify(written));
+  }
+  expect(findRunningSandbox(undefined)?.base_url).toBe('https://127.0.0.1:4711');
 });
 
 test.runIf(process.platform === 'linux')('the id of its process belongs to another process now', () => {
