@@ -1,4 +1,6 @@
 import type { WalletChainType } from '../../generated/schemas.ts';
+import type { SandboxOwner, SandboxSigner } from '../../sandbox/generated/schemas.ts';
+import { signers } from './api.ts';
 
 /** The chain types on which a wallet can be created. */
 export const chainTypes: readonly WalletChainType[] = [
@@ -77,6 +79,18 @@ export function signExample(chainType: string): { operation: string; body: objec
     };
   }
   return { operation: 'rawSignWallet', body: { params: { hash: `0x${'01'.repeat(32)}` } } };
+}
+
+/**
+ * Returns the seeded keys that sign for an owner: as many of its members as must sign. Returns none for a wallet without
+ * an owner, and for an owner whose members have no seeded key.
+ */
+export function ownerSigners(owner: SandboxOwner | null | undefined): readonly SandboxSigner[] {
+  if (owner === null || owner === undefined) return [];
+  const names = owner.members
+    .filter(({ type }) => type === 'public_key')
+    .map(({ name }) => name?.toLowerCase());
+  return signers.filter((signer) => names.includes(signer)).slice(0, owner.threshold);
 }
 
 /** The maximum number of pages that are read from one list. */

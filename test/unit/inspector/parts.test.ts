@@ -10,6 +10,7 @@ import { flowOf } from '../../../src/web/inspector/money-flow.ts';
 import { chainOf, inWords, shortened, toneOf, usdText } from '../../../src/web/inspector/names.ts';
 import { codeOf } from '../../../src/web/inspector/requests/as-code.ts';
 import { requestsOverTime } from '../../../src/web/inspector/requests/over-time.ts';
+import { ownerSigners } from '../../../src/web/inspector/wallet-facts.ts';
 
 describe('names', () => {
   test('a chain has one name, whether it is known by its CAIP-2 id, its name or its type', () => {
@@ -34,6 +35,20 @@ describe('names', () => {
       'none',
     ]);
   });
+});
+
+test('the seeded keys of an owner sign, as many as must', () => {
+  const member = (name: string | null, type: 'public_key' | 'user' = 'public_key') => ({
+    type,
+    id: 'x',
+    name,
+  });
+  const owner = { key_quorum_id: 'q', display_name: null, threshold: 2, size: 3 };
+  const all = [member('Carol'), member('Bob'), member('Alice')];
+  expect(ownerSigners({ ...owner, members: all })).toEqual(['alice', 'bob']);
+  expect(ownerSigners({ ...owner, members: [member('Bob'), member(null)] })).toEqual(['bob']);
+  expect(ownerSigners({ ...owner, members: [member('alice', 'user')] })).toEqual([]);
+  expect([ownerSigners(null), ownerSigners(undefined)]).toEqual([[], []]);
 });
 
 test('requests are counted in the quarter of a minute in which they arrived, by the class of their status', () => {

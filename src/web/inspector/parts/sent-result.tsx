@@ -4,6 +4,7 @@ import type { WalletActionType } from '../../../generated/schemas.ts';
 import type { SandboxOwner, SandboxSigner, SentRequest } from '../../../sandbox/generated/schemas.ts';
 import { errorOf, signers } from '../api.ts';
 import { hrefOf } from '../routes.ts';
+import { ownerSigners } from '../wallet-facts.ts';
 import { JsonTree } from './json-tree.tsx';
 import { HttpStatus } from './label.tsx';
 import { Marked } from './prose.tsx';
@@ -101,18 +102,6 @@ function Hint({ body }: { readonly body: unknown }) {
 /** Whether the status is an error. Status 0 means that the connection was closed without a response. */
 export function isRefusal(status: number): boolean {
   return status >= 400 || status === 0;
-}
-
-/**
- * Returns the seeded keys that sign for an owner: as many of its members as must sign. Returns none for a wallet without
- * an owner, and for an owner whose members have no seeded key.
- */
-export function ownerSigners(owner: SandboxOwner | null | undefined): readonly SandboxSigner[] {
-  if (owner === null || owner === undefined) return [];
-  const names = owner.members
-    .filter(({ type }) => type === 'public_key')
-    .map(({ name }) => name?.toLowerCase());
-  return signers.filter((signer) => names.includes(signer)).slice(0, owner.threshold);
 }
 
 /** The chosen signers, at first those of the owner, as soon as the owner is known. */
