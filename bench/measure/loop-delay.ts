@@ -15,7 +15,10 @@ export async function loopDelayOf(pid: number): Promise<LoopDelay> {
   const file = loopDelayFile(pid);
   rmSync(file, { force: true });
   process.kill(pid, 'SIGUSR2');
-  while (!existsSync(file)) await wait(20);
+  for (let waited = 0; !existsSync(file); waited += 20) {
+    if (waited > 10_000) throw new Error(`process ${pid} did not report the delay of its event loop`);
+    await wait(20);
+  }
   // The file appears before its content.
   await wait(20);
   const found = JSON.parse(readFileSync(file, 'utf8')) as LoopDelay;
