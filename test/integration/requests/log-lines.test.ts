@@ -3,7 +3,7 @@ import type { Log } from '../../../src/ports/runtime.ts';
 import { control, refusal } from '../../support/call.ts';
 import { startSandbox } from '../../support/sandbox.ts';
 
-test('a refusal is logged with its code, and a long poll only for debugging', async () => {
+test('a refusal is logged with its code, and what reads the control plane only for debugging', async () => {
   const lines: Record<string, unknown>[] = [];
   const at = (level: string) => (fields: object) => void lines.push({ level, ...fields });
   const log: Log = { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
@@ -19,6 +19,6 @@ test('a refusal is logged with its code, and a long poll only for debugging', as
     ['info', 'createWallet', 400, 'invalid_data'],
     ['debug', 'listEvents', 200, undefined],
     ['info', 'listEvents', 400, 'invalid_data'],
-    ['info', 'listEvents', 200, undefined],
+    ['debug', 'listEvents', 200, undefined],
   ]);
 });
