@@ -1,5 +1,11 @@
 import { existsSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
-import { type CellSettings, type CellsFile, type CellsSettings, ONLY_CELL } from '../config/cells.ts';
+import {
+  type CellSettings,
+  type CellsFile,
+  type CellsSettings,
+  checkCellsFile,
+  ONLY_CELL,
+} from '../config/cells.ts';
 import {
   ConfigError,
   type DatabaseConfig,
@@ -75,12 +81,8 @@ export async function placeApp<App>(
     const { name, databaseUrl: url } = chooseCell(cells, await directory.countByCell(), flags.cell);
     if (!(await directory.place({ app_id: appId, cell: name })))
       throw new StartError(`the directory already has an app with the id \`${appId}\``);
-    try {
-      return await create({ kind: 'postgres', url });
-    } catch (error) {
-      await directory.forget(appId);
-      throw error;
-    }
+    // An entry whose app was not created is harmless: its id is never used again.
+    return create({ kind: 'postgres', url });
   });
 }
 
@@ -151,16 +153,19 @@ export async function addCell(path: string, cell: NewCell): Promise<string[]> {
   const known = file.cells.find(({ name }) => name === cell.name);
   if (known !== undefined && known.database_url !== cell.databaseUrl)
     throw new ConfigError('invalid argument:', [`the cell \`${cell.name}\` has another database_url`]);
+  const next =
+    known === undefined
+      ? { ...file, cells: [...file.cells, { name: cell.name, database_url: cell.databaseUrl }] }
+      : file;
+  const faults: string[] = [];
+  checkCellsFile(faults, next, { variable: 'the new content', path });
+  if (faults.length > 0) throw new ConfigError('invalid argument:', faults);
   if (cell.distribute) await requireDistributable(cell.databaseUrl);
   await makeSchema(cell.databaseUrl);
   const run = await migrateDatabase({ kind: 'postgres', url: cell.databaseUrl }, { dryRun: false });
   if (cell.distribute) await distributeSchema(cell.databaseUrl);
   await prepareDirectory({ directoryUrl: file.directory_url });
-  if (known === undefined)
-    writeFile(path, {
-      ...file,
-      cells: [...file.cells, { name: cell.name, database_url: cell.databaseUrl }],
-    });
+  if (next !== file) writeFile(path, next);
   return run;
 }
 

@@ -20,7 +20,7 @@ import { measuredKeyStore, measuredWebhooks } from '../observability/measured.ts
 import type { KeyStore } from '../ports/key-store.ts';
 import type { Services } from '../ports/operation-context.ts';
 import type { Log } from '../ports/runtime.ts';
-import { type Admission, admissionFor, sumOfCounts } from '../server/admission.ts';
+import { admissionFor, sumOfCounts } from '../server/admission.ts';
 import { createFailureLimit } from '../server/rate-limit.ts';
 import { requestIdsFrom } from '../server/transport-guards.ts';
 import { inUnitOf } from '../server/unit-of-work.ts';
@@ -119,14 +119,13 @@ export async function startProduction(
   };
   try {
     const admission = admissionFor(config.admission, log);
-    const ofCells: Admission[] = [];
     // Each cell has queues of its own, because requests wait for its connections.
-    const admissionOf = (name: string): Admission | undefined => {
-      if (!hasCells) return admission;
-      const made = admissionFor(config.cells.admission.get(name), log);
-      if (made !== undefined) ofCells.push(made);
-      return made;
-    };
+    const admissions = new Map(
+      config.cells.cells.map(({ name }) => [
+        name,
+        hasCells ? admissionFor(config.cells.admission.get(name), log) : admission,
+      ]),
+    );
     const shared: SharedParts = {
       ...{ config, services, metrics },
       check: createResponseCheck({ mode: config.responseCheck, validators: responseValidators, log }),
@@ -136,9 +135,8 @@ export async function startProduction(
           : createFailureLimit({ ...failuresPerWorker(config.workers), onRefused: metrics?.rateLimited }),
     };
     const opened = await openCells(connections, {
-      ...{ shared, admissionOf },
-      mostPerCell: mostPerCell(config),
-      onLateStart: async (cell) => void (await cell.prepareLogins(keyStore)),
+      ...{ shared, admissions },
+      maxPerCell: maxPerCell(config),
     });
     cells = opened;
     const prepareLogins = async (of: KeyStore): Promise<void> => {
@@ -152,7 +150,7 @@ export async function startProduction(
     });
     await watchServer(metrics, {
       ...{ services, chains: config.rpc, cells: opened.opened },
-      admission: admission && { counts: () => sumOfCounts([admission, ...ofCells]) },
+      admission: admission && { counts: () => sumOfCounts(new Set([admission, ...admissions.values()])) },
       ...{ hasCells, unavailable: opened.unavailable },
     });
     const newRequestId = requestIdsFrom(entropy);
@@ -249,7 +247,7 @@ function failuresPerWorker(workers: number): typeof failuresOfAddress {
  * CHOICE: one cell may have half of the requests that the server admits at once, so that a cell that hangs leaves room
  * for the others.
  */
-function mostPerCell({ admission, cells }: ServeConfig): number {
+function maxPerCell({ admission, cells }: ServeConfig): number {
   const isLimited = admission !== undefined && cells.directoryUrl !== undefined;
   return isLimited ? Math.ceil(admission.requests / 2) : Number.POSITIVE_INFINITY;
 }

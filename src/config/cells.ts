@@ -52,11 +52,7 @@ const names = /^[a-z0-9][a-z0-9-]{0,31}$/;
  */
 function readCellsFile(
   faults: Faults,
-  {
-    variable,
-    path,
-    poolSize,
-  }: { readonly variable: string; readonly path: string; readonly poolSize: number },
+  { variable, path, poolSize }: FileNames & { readonly poolSize: number },
 ): CellsSettings | undefined {
   const before = faults.length;
   const file = parseCellsFile(faults, variable, path);
@@ -75,43 +71,53 @@ function readCellsFile(
 function parseCellsFile(faults: Faults, variable: string, path: string): CellsFile | undefined {
   const text = readText(faults, variable, path);
   if (text === undefined) return undefined;
-  const fault = (place: string, expected: string): void => {
-    faults.push(`${variable}: \`${path}\`${place === '' ? '' : ` at ${place}`}: expected ${expected}`);
-  };
-  let parsed: unknown;
   try {
-    parsed = JSON.parse(text);
+    const parsed: unknown = JSON.parse(text);
+    checkCellsFile(faults, parsed, { variable, path });
+    return parsed as CellsFile;
   } catch (error) {
-    fault('', `JSON (${(error as Error).message})`);
+    if (!(error instanceof SyntaxError)) throw error;
+    faults.push(`${variable}: \`${path}\`: expected JSON (${error.message})`);
     return undefined;
   }
-  const file = parsed as Partial<CellsFile> | null;
+}
+
+/** The file in faults: the setting that names it, and its path. */
+interface FileNames {
+  readonly variable: string;
+  readonly path: string;
+}
+
+/** Records a fault for everything in the content of a cells file that is missing, unknown or wrong. */
+export function checkCellsFile(faults: Faults, content: unknown, { variable, path }: FileNames): void {
+  const fault = (place: string, expected: string): void => {
+    faults.push(`${variable}: \`${path}\` at ${place}: expected ${expected}`);
+  };
+  const file = content as Partial<CellsFile> | null;
   if (typeof file !== 'object' || file === null || !Array.isArray(file.cells) || file.cells.length === 0) {
     fault('/cells', 'a list of at least one cell');
-    return undefined;
+    return;
   }
   check.databaseUrl(faults, `${variable}: \`${path}\` at /directory_url`, file.directory_url);
   for (const [index, cell] of file.cells.entries())
     checkCell(faults, cell, `/cells/${index}`, { variable, path, fault });
   for (const key of ['name', 'database_url'] as const) {
+    const seen = new Map<unknown, number>();
     for (const [index, cell] of file.cells.entries()) {
-      const earlier = file.cells.findIndex((other) => other?.[key] === cell?.[key]);
-      if (cell?.[key] !== undefined && earlier < index)
+      const value = cell?.[key];
+      const earlier = seen.get(value);
+      if (value !== undefined && earlier !== undefined)
         fault(`/cells/${index}/${key}`, `another ${key} than that of cell ${earlier}`);
+      seen.set(value, earlier ?? index);
     }
   }
-  return file as CellsFile;
 }
 
 function checkCell(
   faults: Faults,
   cell: Partial<CellsFile['cells'][number]> | null,
   at: string,
-  {
-    variable,
-    path,
-    fault,
-  }: { variable: string; path: string; fault: (place: string, expected: string) => void },
+  { variable, path, fault }: FileNames & { readonly fault: (place: string, expected: string) => void },
 ): void {
   if (typeof cell !== 'object' || cell === null) {
     fault(at, 'an object');

@@ -352,8 +352,8 @@ const signing: readonly OperationId[] = [
 ];
 
 /** Returns the counts of a server whose cells have an admission control each. */
-export function sumOfCounts(all: readonly Pick<Admission, 'counts'>[]): AdmissionCounts {
-  const counts = all.map((each) => each.counts());
+export function sumOfCounts(all: Iterable<Pick<Admission, 'counts'> | undefined>): AdmissionCounts {
+  const counts = [...all].flatMap((each) => each?.counts() ?? []);
   const sum = (read: (each: AdmissionCounts) => number): number =>
     counts.reduce((total, each) => total + read(each), 0);
   return {

@@ -20,22 +20,26 @@ interface RouteOptions {
   /**
    * Returns the cell of an app. For an app that is in no cell, returns any cell, which then refuses it.
    *
-   * @param appId undefined for a request that names no app.
-   * @throws ApiError unavailable while the cell, or the directory of cells, is unavailable.
+   * @param address the address of the caller, who has proved nothing yet.
+   * @throws ApiError unavailable while the cell, or the directory of cells, is unavailable; too_many_requests for an
+   * address that has sent too many wrong credentials.
    */
-  readonly cellOf: (appId: string | undefined) => Cell | Promise<Cell>;
-  /** Returns the cell that handles requests whose own cell is not known yet. */
+  readonly cellOf: (appId: string, address: string) => Cell | Promise<Cell>;
+  /** Called when an app has proved that it is in a cell. */
+  readonly confirm: (appId: string, cell: string) => void;
+  /** Returns the cell that handles requests that name no app. */
   readonly anyCell: () => Cell;
   /** The maximum number of requests of one cell in progress, so that a cell that hangs leaves room for the others. */
-  readonly mostPerCell: number;
+  readonly maxPerCell: number;
 }
 
 /** Returns the parts of a pipeline that send each request to the cell of its app. */
 export function routeByCell({
   operations,
   cellOf,
+  confirm,
   anyCell,
-  mostPerCell,
+  maxPerCell,
 }: RouteOptions): Required<
   Pick<PipelineOptions, 'authenticate' | 'handlers' | 'recordDenial' | 'rateLimiter'>
 > {
@@ -45,7 +49,7 @@ export function routeByCell({
   const enter = (state: RequestState, { name }: Cell): void => {
     if (state.cell === name) return;
     const count = inProgress.get(name) ?? 0;
-    if (count >= mostPerCell) throw cellUnavailable('the cell of this app has too many requests in progress');
+    if (count >= maxPerCell) throw cellUnavailable('the cell of this app has too many requests in progress');
     inProgress.set(name, count + 1);
     state.response.once('close', () => inProgress.set(name, inProgress.get(name)! - 1));
   };
@@ -59,11 +63,14 @@ export function routeByCell({
   return {
     rateLimiter,
     async authenticate(state) {
-      const cell = await cellOf(appIdOf(state));
+      const appId = appIdOf(state);
+      if (appId === undefined) return await anyCell().authenticate(state);
+      const cell = await cellOf(appId, state.remoteAddress);
       known.set(cell.name, cell);
       enter(state, cell);
       state.cell = cell.name;
       await cell.authenticate(state);
+      if (state.app !== undefined) confirm(state.app.id, cell.name);
     },
     handlers: Object.fromEntries(
       operations.map((id) => [id, (context, state) => of(state).handlers[id]!(context, state)]),
@@ -85,5 +92,8 @@ function appIdOf(state: RequestState): string | undefined {
     if (headers.authorization !== undefined) return readClientBasic(headers.authorization)[0]?.appId;
     return isBodyRead ? readClientCredentials(state).clientId : undefined;
   }
-  return typeof named === 'string' ? named : route?.params.app_id;
+  const { app_id: ofPath } = route?.params ?? {};
+  // A public operation is about the app in its path, whatever the header says.
+  if (route?.operation.security === 'none' && ofPath !== undefined) return ofPath;
+  return typeof named === 'string' ? named : ofPath;
 }

@@ -16,8 +16,6 @@ export interface CellDirectory {
   find(appId: string): Promise<string | undefined>;
   /** Places a new app. Returns false if the app already has an entry. */
   place(app: PlacedApp): Promise<boolean>;
-  /** Removes the entry of an app that could not be created. */
-  forget(appId: string): Promise<void>;
   /** Returns the number of apps with an entry, by cell. */
   countByCell(): Promise<ReadonlyMap<string, number>>;
   close(): Promise<void>;
@@ -55,9 +53,6 @@ export function openCellDirectory(url: string, onConnectionError: (error: Error)
         [appId, cell],
       );
       return rows.length > 0;
-    },
-    async forget(appId) {
-      await query(`delete from ${TABLE} where app_id = $1`, [appId]);
     },
     async countByCell() {
       const rows = await query<{ cell: string; apps: string }>(

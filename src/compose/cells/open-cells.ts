@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
 import type { ServeConfig } from '../../config/config.ts';
 import { StartError } from '../../config/start-error.ts';
@@ -24,6 +25,7 @@ const CACHE_MS = 10_000;
 const UNKNOWN_CACHE_MS = 2_000;
 const MAX_CACHED = 100_000;
 const MAX_ABSENT = 10_000;
+const WARN_EVERY_MS = 1_000;
 /**
  * CHOICE: at most this many look-ups run at once. Further ones are rejected, because the directory is slow or flooded
  * with unknown apps.
@@ -88,11 +90,10 @@ class SharedDatabaseError extends StartError {
 
 interface OpenOptions {
   readonly shared: SharedParts;
-  readonly admissionOf: (name: string) => Admission | undefined;
+  /** The admission control of each cell, by its name. */
+  readonly admissions: ReadonlyMap<string, Admission | undefined>;
   /** The maximum number of requests in progress per cell. */
-  readonly mostPerCell: number;
-  /** Called for a cell that starts later than the server. */
-  readonly onLateStart: (cell: OpenCell) => Promise<void>;
+  readonly maxPerCell: number;
 }
 
 /**
@@ -103,7 +104,7 @@ interface OpenOptions {
  */
 export async function openCells(
   { cells: connected, directory }: Connections,
-  { shared, admissionOf, mostPerCell, onLateStart }: OpenOptions,
+  { shared, admissions, maxPerCell }: OpenOptions,
 ): Promise<Cells> {
   const { log } = shared.services;
   const open = new Map<string, OpenCell>();
@@ -116,7 +117,7 @@ export async function openCells(
   const start = async (cell: CellConnections): Promise<OpenCell> => {
     const { name } = cell.settings;
     const started = await startCell(cell, shared, {
-      admission: admissionOf(name),
+      admission: admissions.get(name),
       claim: (identity) => claim(name, identity),
     });
     open.set(started.name, started);
@@ -129,31 +130,30 @@ export async function openCells(
     await Promise.all([...open.values()].map((cell) => cell.close()));
     throw shares ?? failures[0];
   }
-  await directory?.prepare().catch((err) => log.error({ err }, 'the directory of cells is unavailable'));
-
-  let isStopped = false;
-  const late = connected.filter(({ settings }) => !open.has(settings.name));
-  const timers = new Set<NodeJS.Timeout>();
-  let starting: Promise<unknown> = Promise.resolve();
-  const retry = (cell: CellConnections, err: unknown): void => {
-    if (isStopped) return;
-    log.error({ err, cell: cell.settings.name }, 'a cell could not start; will retry');
-    const timer = setTimeout(() => {
-      timers.delete(timer);
-      starting = start(cell)
-        .then(async (started) => {
-          await onLateStart(started);
-          log.info({ cell: started.name }, 'a cell has started');
-        })
-        .catch((error: unknown) => retry(cell, error));
-    }, RETRY_MS).unref();
-    timers.add(timer);
+  const stopping = new AbortController();
+  /** Retries the start of a cell until it succeeds or the server stops. */
+  const startLate = async (cell: CellConnections, failure: unknown): Promise<void> => {
+    const { name } = cell.settings;
+    for (let err = failure; !open.has(name); ) {
+      log.error({ err, cell: name }, 'a cell could not start; will retry');
+      await pause(RETRY_MS, undefined, { signal: stopping.signal, ref: false }).catch(() => undefined);
+      if (stopping.signal.aborted) return;
+      await start(cell).catch((error: unknown) => {
+        err = error;
+      });
+    }
+    log.info({ cell: name }, 'a cell has started');
+    await open
+      .get(name)!
+      .prepareLogins(shared.services.keyStore)
+      .catch((err: unknown) => log.error({ err, cell: name }, 'failed to prepare the logins of a cell'));
   };
-  for (const [index, cell] of late.entries()) retry(cell, failures[index]);
+  const late = connected.filter(({ settings }) => !open.has(settings.name));
+  const starting = late.map((cell, index) => startLate(cell, failures[index]));
 
   const first = connected[0].settings.name;
   const anyCell = (): Cell => open.get(first) ?? [...open.values()][0]!;
-  const findCell = directory === undefined ? undefined : cachedNames(directory, log);
+  const names = directory && cacheNames(directory, log);
   const isKnown = (name: string): boolean => connected.some(({ settings }) => settings.name === name);
   const named = (name: string): OpenCell => {
     const cell = open.get(name);
@@ -162,8 +162,7 @@ export async function openCells(
   };
   const placedIn = (name: string): OpenCell => {
     if (isKnown(name)) return named(name);
-    log.error({ cell: name }, 'the directory names a cell that is not in the cells file');
-    throw cellUnavailable('the cell of this app is not known to the server');
+    throw cellUnavailable('the cell of this app is not in the cells file of the server');
   };
   const isReady = (cell: OpenCell): Promise<boolean> =>
     cell.checkReady().then(
@@ -173,11 +172,15 @@ export async function openCells(
   return {
     routes: routeByCell({
       operations: Object.keys(operations),
-      cellOf: async (appId) =>
-        findCell === undefined || appId === undefined
-          ? anyCell()
-          : placedIn((await findCell(appId)) ?? first),
-      ...{ anyCell, mostPerCell },
+      cellOf: async (appId, address) => {
+        if (names === undefined) return anyCell();
+        const known = names.cached(appId);
+        if (known !== undefined) return placedIn(known);
+        await shared.failures?.requireAttemptsLeft(address);
+        return placedIn((await names.find(appId)) ?? first);
+      },
+      confirm: (appId, cell) => names?.keep(appId, cell),
+      ...{ anyCell, maxPerCell },
     }),
     opened: () => [...open.values()],
     named,
@@ -191,13 +194,13 @@ export async function openCells(
     async checkReady() {
       const cells = [...open.values()];
       if (connected.length === 1) return cells[0]!.checkReady();
-      const ready = await Promise.all(cells.map(isReady));
-      if (!ready.includes(true)) throw new Error('no cell can serve its apps');
+      await Promise.any(cells.map((cell) => cell.checkReady())).catch((cause: unknown) => {
+        throw new Error('no cell can serve its apps', { cause });
+      });
     },
     async close() {
-      isStopped = true;
-      for (const timer of timers) clearTimeout(timer);
-      await starting;
+      stopping.abort();
+      await Promise.all(starting);
       await Promise.all([...open.values()].map((cell) => cell.close()));
     },
   };
@@ -206,32 +209,41 @@ export async function openCells(
 /** The ids that apps can have. Other ids need no look-up. */
 const appIds = /^[A-Za-z0-9_-]{1,64}$/;
 
-/**
- * Returns a function that finds the name of an app's cell, or undefined for an app without an entry.
- *
- * A cached entry is used at once, even while the directory is unavailable. If it is older than `CACHE_MS`, it is read
- * again in parallel with the request.
- */
-function cachedNames(
-  directory: CellDirectory,
-  log: Log,
-): (appId: string) => string | undefined | Promise<string | undefined> {
+/** The names of the cells of apps, as the directory has them. */
+interface CellNames {
+  /**
+   * Returns the name of a cell that was found before, even while the directory is unavailable. A name that is older than
+   * `CACHE_MS` is looked up again in parallel with the request.
+   */
+  cached(appId: string): string | undefined;
+  /** Looks up an app. Returns undefined for an app without an entry. Throws unavailable. */
+  find(appId: string): Promise<string | undefined>;
+  /** Keeps the cell of an app that has proved to be in it, also if the directory has no entry for the app. */
+  keep(appId: string, cell: string): void;
+}
+
+function cacheNames(directory: CellDirectory, log: Log): CellNames {
   const placed = new LRUCache<string, { readonly cell: string; readonly untilMs: number }>({
     max: MAX_CACHED,
   });
   const absent = new LRUCache<string, true>({ max: MAX_ABSENT, ttl: UNKNOWN_CACHE_MS });
   const lookUps = new Map<string, Promise<string | undefined>>();
+  let warnedAtMs = Number.NEGATIVE_INFINITY;
+  const keep = (appId: string, cell: string): void =>
+    void placed.set(appId, { cell, untilMs: performance.now() + CACHE_MS });
   const lookUp = async (appId: string): Promise<string | undefined> => {
     try {
       const cell = await directory.find(appId);
+      const proved = placed.get(appId)?.cell;
       if (cell === undefined) absent.set(appId, true);
-      else placed.set(appId, { cell, untilMs: performance.now() + CACHE_MS });
-      return cell;
+      if (cell !== undefined || proved !== undefined) keep(appId, cell ?? proved!);
+      return cell ?? proved;
     } catch (err) {
-      log.warn({ err }, 'the directory of cells is unavailable');
-      const known = placed.get(appId)?.cell;
-      if (known === undefined) throw cellUnavailable('the directory of apps is unavailable');
-      return known;
+      if (performance.now() - warnedAtMs >= WARN_EVERY_MS) {
+        warnedAtMs = performance.now();
+        log.warn({ err }, 'the directory of cells is unavailable');
+      }
+      throw cellUnavailable('the directory of apps is unavailable');
     } finally {
       lookUps.delete(appId);
     }
@@ -241,15 +253,21 @@ function cachedNames(
     lookUps.set(appId, begun);
     return begun;
   };
-  return (appId) => {
-    const known = placed.get(appId);
-    const hasRoom = lookUps.size < MAX_LOOK_UPS;
-    if (known !== undefined) {
-      if (performance.now() >= known.untilMs && hasRoom) void begin(appId);
-      return known.cell;
-    }
-    if (!appIds.test(appId) || absent.has(appId)) return undefined;
-    if (!hasRoom) throw cellUnavailable('the directory of apps has too many look-ups in progress');
-    return begin(appId);
+  return {
+    keep(appId, cell) {
+      if (!placed.has(appId)) keep(appId, cell);
+    },
+    cached(appId) {
+      const known = placed.get(appId);
+      const isOld = known !== undefined && performance.now() >= known.untilMs;
+      if (isOld && lookUps.size < MAX_LOOK_UPS) begin(appId).catch(() => undefined);
+      return known?.cell;
+    },
+    async find(appId) {
+      if (!appIds.test(appId) || absent.has(appId)) return undefined;
+      if (lookUps.size >= MAX_LOOK_UPS && !lookUps.has(appId))
+        throw cellUnavailable('the directory of apps has too many look-ups in progress');
+      return await begin(appId);
+    },
   };
 }

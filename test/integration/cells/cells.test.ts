@@ -32,6 +32,8 @@ const path = join(folder, 'cells.json');
 let server: TestProduction;
 let proxies: Record<'eu' | 'us' | 'directory', PostgresProxy>;
 let apps: Record<'eu' | 'us', PlacedApp>;
+/** An app of the first cell without an entry in the directory, as in a deployment that had one database before. */
+let older: PlacedApp;
 let file: CellsFile;
 
 beforeAll(async () => {
@@ -49,6 +51,10 @@ beforeAll(async () => {
     return { id, secret, url: urls[cell] };
   };
   apps = { eu: await placed('eu'), us: await placed('us') };
+  older = {
+    ...(await administerApps({ kind: 'postgres', url: urls.eu }).createApp('older')),
+    ...{ url: urls.eu },
+  };
   await directory.close();
   file = {
     directory_url: proxies.directory.url,
@@ -157,6 +163,18 @@ test('credentials of one app do not open another, in the same cell or in another
   expect(unknown).toMatchObject({ status: 401, body: wrong.body });
 });
 
+test('the keys of an app are those of the app in the path, whatever the header says', async () => {
+  const ask = async (appId: string, named: string) => {
+    const response = await fetch(`${server.baseUrl}/v1/apps/${appId}/jwks.json`, {
+      headers: { ...server.proxied, 'service-app-id': named },
+    });
+    return response.status;
+  };
+  expect(await ask(apps.us.id, apps.us.id)).toBe(200);
+  expect(await ask(apps.us.id, apps.eu.id)).toBe(200);
+  expect(await ask(apps.eu.id, apps.us.id)).toBe(200);
+});
+
 test('an idempotency key of one app is not one of an app in another cell', async () => {
   const key = { 'service-idempotency-key': randomBytes(8).toString('hex') };
   const [eu, again, us] = [
@@ -214,10 +232,12 @@ test('while a cell is frozen, the apps of the other are served, and its own get 
 });
 
 test('while the directory is away, apps that are known are served, and others get 503', async () => {
-  expect((await call(apps.us, 'GET', '/v1/wallets')).status).toBe(200);
+  for (const app of [apps.us, older]) expect((await call(app, 'GET', '/v1/wallets')).status).toBe(200);
+  // Longer than the absence of an entry is cached.
+  await pause(2_500);
   proxies.directory.freeze();
   try {
-    expect((await call(apps.us, 'GET', '/v1/wallets')).status).toBe(200);
+    for (const app of [apps.us, older]) expect((await call(app, 'GET', '/v1/wallets')).status).toBe(200);
     const unknown = await call({ id: 'never-seen', secret: 'x' }, 'GET', '/v1/wallets');
     expect([unknown.status, Number(unknown.retryAfter) > 0]).toEqual([503, true]);
   } finally {
@@ -276,4 +296,22 @@ test('a server does not start when two cells have the same database', async () =
   await expect(startProduction({ ...keys, CUSTOS_CELLS_FILE: twice })).rejects.toThrow(
     /the cells `(eu|asia)` and `(eu|asia)` have the same database and schema/,
   );
+});
+
+test('an address that guesses apps is refused before the directory is asked; known apps of that address are served', async () => {
+  const first = server;
+  server = await startProduction({ ...keys, CUSTOS_CELLS_FILE: path, CUSTOS_MAX_DELAY_MS: '3000' });
+  try {
+    expect((await call(apps.us, 'GET', '/v1/wallets')).status).toBe(200);
+    const guess = (at: number) => call({ id: `guess-${at}`, secret: 'x' }, 'GET', '/v1/wallets');
+    for (let at = 0; at < 100; at += 10)
+      await Promise.all(Array.from({ length: 10 }, (_, index) => guess(at + index)));
+    proxies.directory.freeze();
+    expect((await guess(100)).status).toBe(429);
+    expect((await call(apps.us, 'GET', '/v1/wallets')).status).toBe(200);
+  } finally {
+    proxies.directory.thaw();
+    await server.close();
+    server = first;
+  }
 });

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { Client } from 'pg';
 import { beforeAll, expect, test } from 'vitest';
 import { freshPostgres } from '../../support/postgres/borrow-database.ts';
 import { runCommand, temporaryFolder } from '../../support/run-custos.ts';
@@ -110,6 +111,27 @@ test('a command that needs one cell names them, and one that is unavailable does
   expect(migrated.stderr).toContain('away: ');
   const listed = await runCommand(['cells', 'list', '--json'], { env: { CUSTOS_CELLS_FILE: other } });
   expect(JSON.parse(listed.stdout)[0]).toMatchObject({ name: 'away', state: 'unavailable' });
+});
+
+test('a cell that the file may not have is refused before anything is made', async () => {
+  const before = readFileSync(path, 'utf8');
+  const url = inSchema(urls.first, 'never');
+  for (const [name, databaseUrl, fault] of [
+    ['EU 1', url, '/cells/3/name: expected a name of lower-case letters'],
+    ['fifth', 'mysql://db', '/cells/3/database_url: expected a URL such as'],
+    ['fifth', urls.second, '/cells/3/database_url: expected another database_url'],
+  ] as const) {
+    const { code, stderr } = await runCommand(['cells', 'add', name, '--database-url', databaseUrl], {
+      env: { CUSTOS_CELLS_FILE: path },
+    });
+    expect([code, stderr]).toEqual([2, expect.stringContaining(fault)]);
+  }
+  expect(readFileSync(path, 'utf8')).toBe(before);
+  const client = new Client({ connectionString: urls.first });
+  await client.connect();
+  const { rows } = await client.query("select 1 from pg_namespace where nspname = 'never'");
+  await client.end();
+  expect(rows).toEqual([]);
 });
 
 test('a schema is distributed only where Citus is', async () => {
