@@ -55,8 +55,6 @@ export default defineConfig({
       'test/ledger/global-setup.ts',
     ],
     setupFiles: ['test/ledger/setup-file.ts', 'test/support/postgres/return-databases.ts'],
-    // Commands are printed as a user of the program starts it, however npm has started the tests.
-    env: { npm_execpath: '' },
     testTimeout: 90_000,
     hookTimeout: 120_000,
     // Two cores: more workers only make the tests that measure patience (PostgreSQL, HTTPS) time out.

@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import type { Environment } from './checks.ts';
 import { clientSettings } from './settings.ts';
 
@@ -21,14 +22,17 @@ export function environmentFor(
   return { ...env, ...settings };
 }
 
-/** Returns the words with which the user starts this program, which npm tells to programs that it starts. */
-export function programName(env: Environment = process.env): string {
-  return (env.npm_execpath ?? '') !== '' ? 'npx custos' : 'custos';
+/**
+ * Returns the words with which the user starts this program: `npx custos` if it is installed in a project, where no
+ * shell finds it by name alone.
+ */
+export function programName(script = process.argv[1] ?? ''): string {
+  return script.endsWith(join('node_modules', '.bin', 'custos')) ? 'npx custos' : 'custos';
 }
 
-/** Returns a text whose commands, which begin with a backtick, have the form in which the user starts this program. */
-export function asStarted(text: string, env: Environment = process.env): string {
-  return text.replaceAll('`custos ', `\`${programName(env)} `);
+/** Replaces `custos` at the start of each command in backticks by the words with which the user starts this program. */
+export function asStarted(text: string): string {
+  return text.replaceAll('`custos ', `\`${programName()} `);
 }
 
 /** Returns whether a browser can be opened. macOS and Windows always have a desktop. */

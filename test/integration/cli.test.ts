@@ -1,6 +1,7 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
+import { programName } from '../../src/config/client.ts';
 import { runCommand, runCustos, serveCustos, startCustos, temporaryFolder } from '../support/run-custos.ts';
 import { startSandbox } from '../support/sandbox.ts';
 
@@ -78,11 +79,12 @@ test('custos alone shows the running sandboxes, and the next commands', async ()
   const { code, stdout, stderr } = await runCustos([]);
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   expect(stdout).toContain(custos.ready.base_url);
-  expect(stdout).toContain('custos logs ');
-  const ofNpx = await runCustos([], { env: { npm_execpath: '/npm/cli.js' } });
-  expect(ofNpx.stdout).toContain('$ npx custos logs ');
-  const own = await runCustos([], { env: { npm_execpath: '' } });
-  expect(own.stdout).toContain('$ custos logs ');
+  expect(stdout).toContain('$ custos logs ');
+});
+
+test('commands begin with npx if the program is installed in a project', () => {
+  expect(programName('/shop/node_modules/.bin/custos')).toBe('npx custos');
+  expect(programName('/usr/local/bin/custos')).toBe('custos');
 });
 
 test('an unknown command is wrong usage', async () => {
