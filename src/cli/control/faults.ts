@@ -229,10 +229,8 @@ function replayCommand(): Command {
     .addHelpText('after', replayHelp)
     .action((file: string, flags: ReplayFlags) =>
       withSandbox(flags, async (client) => {
-        const { addFault, recordedResponses } = await import('../../tools/client/world.ts');
-        const added: SandboxFault[] = [];
-        for (const rule of await recordedResponses(file, flags.operation))
-          added.push(await addFault(client, rule));
+        const { addFaults, recordedResponses } = await import('../../tools/client/world.ts');
+        const added = await addFaults(client, await recordedResponses(file, flags.operation));
         if (flags.json === true) for (const fault of added) console.log(JSON.stringify(fault));
         else console.log(`added ${added.length} rules; \`custos faults list\` shows them`);
       }),

@@ -164,6 +164,29 @@ export function addFault(client: SandboxClient, body: AddSandboxFaultRequest): P
   return client.call<SandboxFault>('POST', '/faults', { body });
 }
 
+/**
+ * Adds all rules, or none if the sandbox refuses one of them.
+ *
+ * @throws ConfigError, StartError
+ */
+export async function addFaults(
+  client: SandboxClient,
+  bodies: readonly AddSandboxFaultRequest[],
+): Promise<readonly SandboxFault[]> {
+  const added: SandboxFault[] = [];
+  try {
+    for (const body of bodies) added.push(await addFault(client, body));
+    return added;
+  } catch (error) {
+    if (added.length > 0)
+      await removeFaults(
+        client,
+        added.map(({ id }) => id),
+      );
+    throw error;
+  }
+}
+
 /** Lists the fault rules, in the order in which they are tried. */
 export async function listFaults(client: SandboxClient): Promise<readonly SandboxFault[]> {
   return (await client.call<SandboxFaults>('GET', '/faults')).data;
@@ -185,9 +208,12 @@ interface RecordedEntry {
   };
 }
 
-/** Response headers that the server sets itself, or that belong to one connection or one request. */
+/**
+ * Response headers that the server sets itself, that belong to one connection or one request, or that describe a
+ * compressed body, because recorded bodies are not compressed.
+ */
 const NOT_REPLAYED =
-  /^(connection|content-length|date|keep-alive|server|set-cookie|strict-transport-security|transfer-encoding|x-request-id)$/i;
+  /^(connection|content-encoding|content-length|date|keep-alive|server|set-cookie|strict-transport-security|transfer-encoding|x-request-id)$/i;
 
 /**
  * Reads the responses in an HTTP Archive, each as a rule that sends it once.

@@ -56,6 +56,7 @@ test('custos faults replay answers with the responses of a recording, each once'
       headers: [
         { name: 'Retry-After', value: '9' },
         { name: 'Content-Length', value: '1' },
+        { name: 'Content-Encoding', value: 'gzip' },
       ],
       content: { text: JSON.stringify(body) },
     },
@@ -90,6 +91,11 @@ test('custos faults replay answers with the responses of a recording, each once'
   expect((await faults('replay', file, '--operation', 'createUser')).errors).toContain(
     'expected a response of `createUser`, got none',
   );
+  const long = join(folder, 'long.har');
+  const many = Array.from({ length: 101 }, () => entry('getWallet', 503, {}));
+  writeFileSync(long, JSON.stringify({ log: { version: '1.2', entries: many } }));
+  expect((await faults('replay', long)).errors).toContain('at most 100 fault rules');
+  expect((await faults('list')).output).not.toContain('getWallet');
   const noArchive = join(folder, 'none.har');
   writeFileSync(noArchive, '{}');
   expect((await faults('replay', noArchive)).errors).toContain('expected an HTTP Archive with `log.entries`');
