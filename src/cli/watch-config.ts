@@ -30,13 +30,18 @@ export function watchFile(
 ): () => void {
   if (first === undefined) return () => undefined;
   let work = Promise.resolve();
+  let isQueued = false;
   const reload = async (): Promise<void> => {
+    isQueued = false;
     const reloaded = await reloadFile(first, given, sandbox.applyFile);
     if (json) console.log(JSON.stringify({ msg: 'config', file: first.path, ...reloaded }));
     else if (!quiet || reloaded.faults.length > 0) console.error(reloadedText(first.name, reloaded));
   };
   watchByTime(first.path, { interval: INTERVAL_MS, persistent: false }, (now, before) => {
     if (now.mtimeMs === before.mtimeMs && now.size === before.size) return;
+    // A queued reload reads the file only when it starts, so it also applies the changes until then.
+    if (isQueued) return;
+    isQueued = true;
     work = work.then(reload).catch((error: Error) => console.error(faultText(error.message)));
   });
   return () => unwatchFile(first.path);

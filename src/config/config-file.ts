@@ -1,5 +1,5 @@
-import { existsSync, readFileSync } from 'node:fs';
-import { basename, dirname, resolve } from 'node:path';
+import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
+import { basename, dirname, isAbsolute, relative, resolve, sep } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { ConfigError } from './config.ts';
 import type { Setting } from './setting.ts';
@@ -77,9 +77,10 @@ export function readConfigFile(path: string): ConfigFile {
   for (const [key, value] of Object.entries(content)) {
     const place = `${name}: /${key}`;
     if (key === '$schema') continue;
-    else if (key in fileSettings) flags[key] = flagOf(key, value, { faults, place, folder: dirname(path) });
-    else if (key in namedSections) world[key] = namedOf(value, { faults, place });
-    else if (key in listSections)
+    else if (Object.hasOwn(fileSettings, key))
+      flags[key] = flagOf(key, value, { faults, place, folder: dirname(path) });
+    else if (Object.hasOwn(namedSections, key)) world[key] = namedOf(value, { faults, place });
+    else if (Object.hasOwn(listSections, key))
       world[key] = listOf(value, { faults, place }).map((body, index) =>
         withFile(body, { faults, place: `${place}/${index}/body`, folder: dirname(path) }),
       );
@@ -117,10 +118,9 @@ const emptyWorld: World = {
 function contentOf(path: string, name: string): Readonly<Record<string, unknown>> {
   let text: string;
   try {
-    text = readFileSync(path, 'utf8');
+    text = readText(path);
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    throw invalid(name, [`${path}: expected a file that can be read, got ${code}`]);
+    throw invalid(name, [`${path}: ${(error as Error).message}`]);
   }
   let content: unknown;
   try {
@@ -130,6 +130,25 @@ function contentOf(path: string, name: string): Readonly<Record<string, unknown>
   }
   if (isObject(content)) return content;
   throw invalid(name, [`${name}: expected an object, got ${kindOf(content)}`]);
+}
+
+/** The maximum size of a configuration file, and of a file that it names. */
+const MAX_MEBIBYTES = 16;
+
+/**
+ * Reads a file. Reading a pipe or a device may never end, so these are refused.
+ *
+ * @throws Error whose message says what was expected.
+ */
+function readText(path: string): string {
+  try {
+    const stat = statSync(path);
+    if (stat.isFile() && stat.size <= MAX_MEBIBYTES * 2 ** 20) return readFileSync(path, 'utf8');
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException;
+    throw new Error(`expected a file that can be read, got ${code}`, { cause });
+  }
+  throw new Error(`expected a file of at most ${MAX_MEBIBYTES} MiB`);
 }
 
 interface Place {
@@ -178,15 +197,21 @@ function listOf(value: unknown, { faults, place }: Place): readonly unknown[] {
   return value;
 }
 
-/** Replaces a body such as `{"$file": "denied.json"}` by the content of the file: JSON, or any other text. */
+/**
+ * Replaces a body such as `{"$file": "denied.json"}` by the content of the file: JSON, or any other text.
+ *
+ * CHOICE: only files below the folder of the configuration file. The sandbox sends the content to its clients, so a
+ * repository of another person must not select private files.
+ */
 function withFile(entry: unknown, { faults, place, folder }: Place & { folder: string }): unknown {
   if (!isObject(entry) || !isObject(entry.body) || typeof entry.body.$file !== 'string') return entry;
   const path = resolve(folder, entry.body.$file);
   let text: string;
   try {
-    text = readFileSync(path, 'utf8');
-  } catch {
-    faults.push(`${place}/$file: expected a file that can be read, got \`${entry.body.$file}\``);
+    if (!isBelow(folder, path)) throw new Error('expected a file below the folder of the configuration file');
+    text = readText(path);
+  } catch (error) {
+    faults.push(`${place}/$file: ${(error as Error).message}, got \`${entry.body.$file}\``);
     return entry;
   }
   try {
@@ -194,6 +219,12 @@ function withFile(entry: unknown, { faults, place, folder }: Place & { folder: s
   } catch {
     return { ...entry, body: text };
   }
+}
+
+/** Returns whether a path leads to a place below a folder, also after links are followed. */
+function isBelow(folder: string, path: string): boolean {
+  const inFolder = relative(realpathSync(folder), existsSync(path) ? realpathSync(path) : path);
+  return !isAbsolute(inFolder) && inFolder.split(sep)[0] !== '..';
 }
 
 function expectedKey(key: string): string {

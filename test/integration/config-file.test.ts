@@ -1,5 +1,5 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { mkdirSync, readFileSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { Ajv } from 'ajv';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { ConfigError } from '../../src/config/config.ts';
@@ -139,6 +139,21 @@ test('every fault names the file, the path and what was expected', async () => {
     'custos.config.json: /faults/0/code: expected an error code for `error`',
     expect.stringMatching(/^custos\.config\.json: \/faults\/1\/blocks: expected no `blocks` for `latency`/),
   ]);
+  const outside = `${folder}-private.json`;
+  writeFileSync(outside, '{}');
+  symlinkSync(outside, join(folder, 'link.json'));
+  writeFileSync(join(folder, 'large.json'), '');
+  truncateSync(join(folder, 'large.json'), 100 * 2 ** 20);
+  const files = [outside, `../${basename(outside)}`, 'link.json', 'large.json', '/dev/zero', 'none.json'];
+  expect(await started({ constructor: true, faults: files.map(($file) => ({ body: { $file } })) })).toEqual([
+    expect.stringMatching(/^custos\.config\.json: \/constructor: expected one of host, port, /),
+    ...['below', 'below', 'below', 'of at most 16 MiB', 'below', 'that can be read'].map((what, index) =>
+      expect.stringMatching(
+        `^custos\\.config\\.json: /faults/${index}/body/\\$file: expected a file ${what}.*, got \`${files[index]}\`$`,
+      ),
+    ),
+  ]);
+  rmSync(outside);
   writeFileSync(path, '{ "port": ');
   await expect(startSandbox({ config: path })).rejects.toThrow(
     /custos\.config\.json: expected JSON: .*end of JSON/,
