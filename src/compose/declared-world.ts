@@ -140,7 +140,7 @@ async function ensure(run: Run, section: NamedSection, name: string): Promise<Re
 async function make(run: Run, section: NamedSection, name: string): Promise<Resource> {
   const at = `/${section}/${name}`;
   const declared = run.file.world[section][name]!;
-  const found = await find(run, section, nameOf(section, name, declared));
+  const found = await find(run, section, { at, name: nameOf(section, name, declared) });
   if (found !== undefined) {
     const previous = run.before?.[section][name];
     if (previous === undefined || isDeepStrictEqual(previous, declared)) return found;
@@ -192,20 +192,31 @@ function withName(section: NamedSection, name: string, body: Body): Body {
 }
 
 /** Finds a resource by its name. */
-async function find(run: Run, section: NamedSection, name: string): Promise<Resource | undefined> {
-  const ask = (operation: OperationId, given: object) => send(run, operation, { path: {}, ...given });
-  if (section === 'wallets') {
-    const { status, body } = await ask('getWallet', { path: { wallet_id: `ext_wal_${name}` } });
-    return status === 200 ? (body as Resource) : undefined;
-  }
+async function find(
+  run: Run,
+  section: NamedSection,
+  { at, name }: { readonly at: string; readonly name: string },
+): Promise<Resource | undefined> {
+  if (section === 'wallets') return ask(run, 'getWallet', { at, path: { wallet_id: `ext_wal_${name}` } });
   if (section === 'users') {
     const custom = customIdOf(run.file.world.users[name]) ?? name;
-    const { status, body } = await ask('getUserByCustomAuthID', { body: { custom_user_id: custom } });
-    return status === 200 ? (body as Resource) : undefined;
+    return ask(run, 'getUserByCustomAuthID', { at, body: { custom_user_id: custom } });
   }
-  const known = run.listed.get(section) ?? (await listAll(run, lists[section]));
+  const known = run.listed.get(section) ?? (await listAll(run, lists[section], at));
   run.listed.set(section, known);
   return known.find((each) => each[nameMembers[section]] === name);
+}
+
+/** Calls an operation that reads. Returns undefined if nothing has the name, or if the name is invalid. */
+async function ask<T = Resource>(
+  run: Run,
+  operation: OperationId,
+  { at, ...given }: Call & { readonly at: string },
+): Promise<T | undefined> {
+  const { status, body } = await send(run, operation, given);
+  if (status === 200) return body as T;
+  // After any other failure it is unknown whether the resource exists, and creating it would duplicate it.
+  return [400, 404].includes(status) ? undefined : noteRefusal(run, at, body as Refusal);
 }
 
 function customIdOf(user: Body | undefined): string | undefined {
@@ -214,17 +225,20 @@ function customIdOf(user: Body | undefined): string | undefined {
   return custom === undefined ? undefined : String(custom.custom_user_id);
 }
 
-async function listAll(run: Run, operation: OperationId): Promise<readonly Resource[]> {
+async function listAll(run: Run, operation: OperationId, at: string): Promise<readonly Resource[]> {
   const all: Resource[] = [];
   for (let cursor: unknown; ; ) {
     const query = { limit: 100, ...(typeof cursor === 'string' ? { cursor } : {}) };
-    const { status, body } = await send(run, operation, { query });
-    const page = body as { readonly data?: readonly Resource[]; readonly next_cursor?: unknown };
-    if (status !== 200) return all;
-    all.push(...(page.data ?? []));
-    cursor = page.next_cursor;
+    const page = await ask<Page>(run, operation, { at, query });
+    all.push(...(page?.data ?? []));
+    cursor = page?.next_cursor;
     if (typeof cursor !== 'string') return all;
   }
+}
+
+interface Page {
+  readonly data?: readonly Resource[];
+  readonly next_cursor?: unknown;
 }
 
 /** Replaces each reference in a body by the id, the address or the key to which it refers. */
@@ -258,7 +272,7 @@ async function resolved(
   const kind = section as NamedSection;
   const resource = Object.hasOwn(run.file.world[kind], name)
     ? await ensure(run, kind, name)
-    : await find(run, kind, name);
+    : await find(run, kind, { at, name });
   if (resource === undefined) {
     const names = Object.keys(run.file.world[kind]).map((each) => `$${kind}.${each}`);
     const known = names.length === 0 ? `a member of \`${kind}\`` : names.join(', ');

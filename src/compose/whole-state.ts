@@ -250,6 +250,13 @@ export function keepFile(
   let file = first;
   let declared: DeclaredWorld | undefined;
   let isSetUp = first === undefined;
+  let last: Promise<unknown> = Promise.resolve();
+  /** Runs work after the work before, because a reset removes what a change of the file is creating. */
+  const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
+    const next = last.then(work);
+    last = next.catch(() => undefined);
+    return next;
+  };
   const apply = async (): Promise<readonly string[]> => {
     if (file === undefined || declared === undefined) return [];
     const { applied, faults } = await declared.apply(file);
@@ -268,15 +275,17 @@ export function keepFile(
     requireSetUp() {
       if (!isSetUp) throw new Error('the resources of the configuration file are being created');
     },
-    async apply(changed) {
-      file = changed;
-      const change = await declared!.apply(changed);
-      if (!isLoaded) whole.forgetStart();
-      return change;
-    },
-    async reset() {
-      await whole.reset();
-      await apply();
-    },
+    apply: (changed) =>
+      inTurn(async () => {
+        file = changed;
+        const change = await declared!.apply(changed);
+        if (!isLoaded) whole.forgetStart();
+        return change;
+      }),
+    reset: () =>
+      inTurn(async () => {
+        await whole.reset();
+        await apply();
+      }),
   };
 }
