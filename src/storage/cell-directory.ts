@@ -1,4 +1,4 @@
-import { postgresPool } from './postgres-dialect.ts';
+import { postgresPool, shortTimeouts } from './postgres-dialect.ts';
 
 const TABLE = 'app_cells';
 
@@ -21,17 +21,8 @@ export interface CellDirectory {
   close(): Promise<void>;
 }
 
-/** A look-up that took longer would be useless, because its request has been refused by then. */
-const timeouts = {
-  connectMs: 1_000,
-  statementMs: 1_000,
-  lockMs: 1_000,
-  idleInTransactionMs: 5_000,
-  silenceMs: 2_000,
-};
-
 export function openCellDirectory(url: string, onConnectionError: (error: Error) => void): CellDirectory {
-  const pool = postgresPool({ connectionString: url, max: 4 }, onConnectionError, timeouts);
+  const pool = postgresPool({ connectionString: url, max: 4 }, onConnectionError, shortTimeouts);
   const query = async <Row extends object>(text: string, values: readonly string[] = []) =>
     (await pool.query<Row>(text, [...values])).rows;
   return {

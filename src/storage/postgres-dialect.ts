@@ -141,6 +141,15 @@ export const defaultTimeouts: PostgresTimeouts = {
   silenceMs: 12_000,
 };
 
+/** CHOICE: for work that is useless after a second, such as the settlement of rate limits, which begins again by then. */
+export const shortTimeouts: PostgresTimeouts = {
+  connectMs: 1_000,
+  statementMs: 1_000,
+  lockMs: 1_000,
+  idleInTransactionMs: 5_000,
+  silenceMs: 2_000,
+};
+
 /**
  * Returns whether the URL leads to PgBouncer in transaction mode: `?pgbouncer=true`. Such a session lasts for one
  * transaction, so statements must not be named, and each transaction must repeat its settings.

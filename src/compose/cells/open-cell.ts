@@ -31,7 +31,7 @@ import { inUnitOf, type OpenUnit, unitsOf } from '../../server/unit-of-work.ts';
 import type { CheckResponse } from '../../server/validation-issues.ts';
 import { isSessionLost } from '../../storage/database-errors.ts';
 import { type Database, openDatabase } from '../../storage/open-database.ts';
-import { isPooledByTransaction, postgresPool } from '../../storage/postgres-dialect.ts';
+import { isPooledByTransaction, postgresPool, shortTimeouts } from '../../storage/postgres-dialect.ts';
 import { identifyDatabase } from '../../storage/schema/identify-database.ts';
 import { type BesideRequests, jobUnits, startBesideRequests } from '../jobs.ts';
 import { rateLimiterFor } from '../listen.ts';
@@ -118,7 +118,7 @@ export async function connectCell(
   const database = await databaseOf(poolSize);
   const jobsDatabase = await databaseOf(jobsPoolSize(poolSize));
   const pulse = await openDatabase(entities, { kind: 'postgres', url, poolSize: 1, onConnectionError });
-  const counters = postgresPool({ connectionString: url, max: 1 }, onConnectionError, settlementTimeouts);
+  const counters = postgresPool({ connectionString: url, max: 1 }, onConnectionError, shortTimeouts);
   const replica = await openReplica(settings, database, log);
   return {
     ...{ settings, database, jobsDatabase, pulse, counters, replica },
@@ -217,15 +217,6 @@ export async function startCell(
 function jobsPoolSize(ofRequests: number): number {
   return Math.max(2, Math.ceil(ofRequests / 2));
 }
-
-/** A settlement that takes longer is useless, because the next one has begun. */
-const settlementTimeouts = {
-  connectMs: 1_000,
-  statementMs: 1_000,
-  lockMs: 1_000,
-  idleInTransactionMs: 5_000,
-  silenceMs: 2_000,
-};
 
 type CountingPool = NonNullable<RateLimitOptions['postgres']>['pool'] & { end(): Promise<void> };
 
