@@ -7,7 +7,7 @@ export const systemClock: Clock = { now: () => Date.now() };
 interface ClockState {
   /** The time at which the clock is frozen; null for a running clock. */
   readonly frozenAtMs: number | null;
-  /** What a running clock adds to the system time, ms. */
+  /** The offset of a running clock from the system time, ms. */
   readonly offsetMs: number;
 }
 

@@ -41,7 +41,7 @@ interface Sent {
   readonly hasOwnLane: boolean;
 }
 
-/** What one node reports about a transaction. */
+/** The status of a transaction as one node reports it. */
 type NodeView =
   | { readonly kind: 'included'; readonly inclusion: Included; readonly finalBlock: bigint }
   /** The transaction is in its pool, or in a block whose receipt the node lacks. */

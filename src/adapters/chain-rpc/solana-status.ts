@@ -99,7 +99,7 @@ const ADVANCE_NONCE = 4;
  */
 const NONCE_OFFSET = 40;
 
-/** What one node reports about a transaction. */
+/** The status of a transaction as one node reports it. */
 type NodeView =
   | { readonly kind: 'included'; readonly inclusion: Inclusion; readonly failure: unknown; isFinal: boolean }
   | { readonly kind: 'known'; readonly slot: bigint }

@@ -11,7 +11,7 @@ interface Verification {
   readonly size: number | undefined;
   /** The root hash in base64. */
   readonly root: string | undefined;
-  /** What is wrong with the log. Empty if nothing is. */
+  /** The faults of the log. Empty for an intact log. */
   readonly faults: readonly string[];
 }
 

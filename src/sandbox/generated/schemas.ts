@@ -625,7 +625,7 @@ export type RecordedExchange = {
   wallet_id: string | null;
   /** The last resource that the path names, or the resource that the request created. */
   subject: SandboxSubject | null;
-  /** The wallet of the request with its present name; null if there is none. */
+  /** The wallet that the request is about, with its current name; null if the request is not about a wallet. */
   wallet: SandboxNamedWallet | null;
   /** The user who sent the request, or whom the path names. */
   user: SandboxNamed | null;
@@ -689,7 +689,7 @@ export type RecordedRequest = {
   wallet_id: string | null;
   /** The last resource that the path names, or the resource that the request created. */
   subject: SandboxSubject | null;
-  /** The wallet of the request with its present name; null if there is none. */
+  /** The wallet that the request is about, with its current name; null if the request is not about a wallet. */
   wallet: SandboxNamedWallet | null;
   /** The user who sent the request, or whom the path names. */
   user: SandboxNamed | null;
@@ -1156,7 +1156,7 @@ export type SandboxEvent = {
   created_at_ms: number;
   /** The most specific resource that the payload names. */
   subject: SandboxSubject | null;
-  /** The wallet of the payload with its present name; null if there is none. */
+  /** The wallet that the payload is about, with its current name; null if the payload is not about a wallet. */
   wallet: SandboxNamedWallet | null;
   /** The user whom the payload names. */
   user: SandboxNamed | null;
