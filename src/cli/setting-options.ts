@@ -59,7 +59,8 @@ function entryOf(setting: Setting, name: SettingCommand): string[] {
   return [...wrapped(first, 2), ...wrapped(variableHelp(setting), 6)];
 }
 
-function wrapped(text: string, indent: number): string[] {
+/** Breaks a text into lines for the terminal, each indented by some spaces. */
+export function wrapped(text: string, indent: number): string[] {
   const lines: string[] = [];
   for (const word of text.split(' ')) {
     const longer = `${lines.at(-1)} ${word}`;

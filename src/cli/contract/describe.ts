@@ -1,6 +1,7 @@
 import { Command } from 'commander';
 import type { DescribedField, DescribedOperation } from '../../tools/contract/describe-operation.ts';
 import { invalidOption } from '../sandbox-options.ts';
+import { wrapped } from '../setting-options.ts';
 import { type Column, type Screen, screenOf, table } from '../shell/terminal.ts';
 
 interface DescribeFlags {
@@ -66,7 +67,7 @@ async function describedAs(id: string, kind: string | undefined): Promise<Descri
 }
 
 function operationText(described: DescribedOperation, screen: Screen = screenOf()): string {
-  const { operation, method, path, summary, parameters, body, kinds, errors } = described;
+  const { operation, method, path, summary, description, parameters, body, kinds, errors } = described;
   const [example] = Object.values(described.examples);
   const part = (title: string, text: string): string[] =>
     text === '' ? [] : ['', screen.paint('bold', title), ...text.split('\n').map((line) => `  ${line}`)];
@@ -75,6 +76,7 @@ function operationText(described: DescribedOperation, screen: Screen = screenOf(
   return [
     `${screen.paint('bold', operation)}  ${method} ${path}`,
     ...(summary === '' ? [] : [summary]),
+    ...(description === '' ? [] : ['', ...wrapped(description, 0)]),
     ...part('Parameters', fieldsText(parameters, screen)),
     ...part('Body', kinds === null ? fieldsText(body, screen) : names + more),
     ...part('Errors', errors.map(({ status, codes }) => `${status}  ${codes.join(', ')}`).join('\n')),

@@ -11,6 +11,7 @@ type PathItem = Readonly<Record<string, ContractOperation>>;
 interface ContractOperation {
   readonly operationId: string;
   readonly summary?: string;
+  readonly description?: string;
   readonly parameters?: readonly unknown[];
   readonly requestBody?: unknown;
   readonly responses: Readonly<Record<string, ContractResponse>>;

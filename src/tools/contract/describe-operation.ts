@@ -19,6 +19,7 @@ export interface DescribedOperation {
   readonly method: string;
   readonly path: string;
   readonly summary: string;
+  readonly description: string;
   readonly parameters: readonly DescribedField[];
   /** The fields of the body. If there are several kinds of bodies, only the fields that all kinds have. */
   readonly body: readonly DescribedField[];
@@ -71,6 +72,7 @@ function describe(
   );
   return {
     ...{ operation: operation.operationId, method, path, summary: operation.summary ?? '' },
+    description: oneLine(operation.description),
     parameters: parameters
       .map(({ name, schema, required, description }) => ({
         ...{ name: String(name), depth: 0, type: typeOf(follow(schema), follow) },

@@ -13,6 +13,11 @@ test('describes parameters and body as a tree, required fields first', async () 
   expect(code).toBe(0);
   const lines = stdout.split('\n');
   expect(lines[0]).toBe('walletRpc  POST /v1/wallets/{wallet_id}/rpc');
+  const description = lines.slice(3, lines.indexOf('Parameters') - 1);
+  const { description: written } = describeOperation('walletRpc')!;
+  expect(written.length).toBeGreaterThan(100);
+  expect(description.join(' ')).toBe(written);
+  expect(Math.max(...description.map(({ length }) => length))).toBeLessThanOrEqual(80);
   const body = lines.slice(lines.indexOf('Body') + 1, lines.indexOf('Errors') - 1);
   const names = body.map((line) => /^( +)(\w+)( +required)?/.exec(line)!);
   const tree = names.map(([, indent, name, required]) => [
