@@ -52,17 +52,29 @@ export function addSandboxAddressOptions(command: Command): Command {
 }
 
 /**
- * Runs `work` with a client for the sandbox that the flags select.
+ * Runs `work` with a client for the sandbox that the flags select. If nothing but the default port selects it among
+ * several, prints which one it is.
  *
+ * @param mustBeCertain whether such a sandbox is refused, because the work removes data.
  * @throws ConfigError
  */
 export async function withSandbox<T>(
   flags: SandboxClientFlags,
   work: (client: SandboxClient) => Promise<T>,
+  { mustBeCertain = false } = {},
 ): Promise<T> {
-  if (flags.url !== undefined) readHttpUrl('--url', flags.url);
+  const { url, readyFile, data } = flags;
+  if (url !== undefined) readHttpUrl('--url', url);
   const { openSandboxClient } = await import('../tools/client/sandbox-client.ts');
   const client = openSandboxClient(flags);
+  // Only without these options is there a choice. A ready file may not exist yet.
+  const place = (url ?? readyFile ?? data) === undefined ? client.place() : undefined;
+  if (place?.isGuess === true) {
+    const several = 'several sandboxes run, and the current folder does not select one';
+    if (mustBeCertain)
+      throw invalidOption(`--url: ${several}; expected the URL of one, as \`custos\` lists them`);
+    console.error(`custos: ${several}; using ${place.url}, --url selects another`);
+  }
   try {
     return await work(client);
   } finally {

@@ -11,12 +11,16 @@ export function resetCommand(): Command {
   return addSandboxClientOptions(
     new Command('reset').description('return a running sandbox to the state after its start'),
   ).action((flags: SandboxClientFlags) =>
-    withSandbox(flags, async (client) => {
-      const { resetSandbox } = await import('../../tools/client/world.ts');
-      const reset = await resetSandbox(client);
-      const now = new Date(reset.now_ms).toISOString();
-      console.log(flags.json === true ? JSON.stringify(reset) : `reset; the clock shows ${now}`);
-    }),
+    withSandbox(
+      flags,
+      async (client) => {
+        const { resetSandbox } = await import('../../tools/client/world.ts');
+        const reset = await resetSandbox(client);
+        const now = new Date(reset.now_ms).toISOString();
+        console.log(flags.json === true ? JSON.stringify(reset) : `reset; the clock shows ${now}`);
+      },
+      { mustBeCertain: true },
+    ),
   );
 }
 

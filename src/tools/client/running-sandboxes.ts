@@ -55,23 +55,36 @@ export function announceSandbox(
   };
 }
 
+/** The running sandbox that a command means. */
+interface FoundSandbox extends RunningSandboxFile {
+  /** Whether several run, and only the default port distinguishes this one. */
+  readonly isGuess: boolean;
+}
+
 /**
  * Finds the running sandbox that a command means. With a data folder, it is the sandbox with that folder. Without
  * one, it is the only sandbox that was started in the current folder or else in the nearest folder above it, else the
- * one on the default port, else the only one that runs. Returns undefined if no sandbox runs or if the choice is ambiguous.
+ * one on the default port, else the only one that runs. Returns undefined if no sandbox runs or if the choice is
+ * ambiguous.
  */
-export function findRunningSandbox(data: string | undefined): RunningSandboxFile | undefined {
+export function findRunningSandbox(data: string | undefined): FoundSandbox | undefined {
   const running = listRunningSandboxes();
-  if (data !== undefined) return running.find((each) => each.data === resolve(data));
+  const found =
+    data === undefined ? startedHereOrAbove(running) : running.find((each) => each.data === resolve(data));
+  if (found !== undefined || data !== undefined) return found && { ...found, isGuess: false };
+  const [only, ...others] = running;
+  const chosen =
+    running.find((each) => portOf(each) === DEFAULT_PORT) ?? (others.length === 0 ? only : undefined);
+  return chosen && { ...chosen, isGuess: others.length > 0 };
+}
+
+function startedHereOrAbove(running: readonly RunningSandboxFile[]): RunningSandboxFile | undefined {
   for (let folder = process.cwd(); ; folder = dirname(folder)) {
-    const here = running.filter(({ started_in: startedIn }) => startedIn === folder);
-    if (here.length === 1) return here[0];
+    const [first, ...others] = running.filter(({ started_in: startedIn }) => startedIn === folder);
     // A sandbox above belongs to another project if several were started here.
-    if (here.length > 1 || folder === dirname(folder)) break;
+    if (first !== undefined) return others.length === 0 ? first : undefined;
+    if (folder === dirname(folder)) return undefined;
   }
-  return (
-    running.find((each) => portOf(each) === DEFAULT_PORT) ?? (running.length === 1 ? running[0] : undefined)
-  );
 }
 
 /** Returns whether a sandbox was started in the current folder. */

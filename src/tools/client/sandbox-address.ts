@@ -34,6 +34,8 @@ export interface SandboxPlace {
   readonly controlToken?: string;
   /** The base URL of the JSON-RPC of its simulated chains. Append a slash and the name of a chain. */
   readonly rpcUrl?: string | undefined;
+  /** Whether several sandboxes run, and only the default port distinguishes this one. */
+  readonly isGuess?: boolean;
 }
 
 export const DEFAULT_URL = 'https://127.0.0.1:4010';
@@ -59,10 +61,9 @@ export function locateSandbox({ url, readyFile, caFile, data }: SandboxAddress):
   }
   const settings = url === undefined && data === undefined ? readClientSettings() : {};
   if (settings.url !== undefined) return { ...defaults, ...settings, url: settings.url, ...given };
+  const found = url === undefined ? findRunningSandbox(data) : undefined;
   const running =
-    url === undefined
-      ? findRunningSandbox(data)
-      : listRunningSandboxes().find((each) => each.base_url === new URL(url).origin);
+    url === undefined ? found : listRunningSandboxes().find((each) => each.base_url === new URL(url).origin);
   if (running === undefined) return { ...defaults, url: url ?? DEFAULT_URL, ...given };
   return {
     url: url ?? running.base_url,
@@ -71,7 +72,7 @@ export function locateSandbox({ url, readyFile, caFile, data }: SandboxAddress):
     ...{ appId: running.app_id, appSecret: running.app_secret, prefix: running.prefix },
     ...(running.control_token === undefined ? {} : { controlToken: running.control_token }),
     ...(running.rpc_url === undefined ? {} : { rpcUrl: running.rpc_url }),
-    ...given,
+    ...{ isGuess: found?.isGuess ?? false, ...given },
   };
 }
 

@@ -72,6 +72,11 @@ describe('commands without options', () => {
     });
     announceSandbox(at(4010, null));
     expect(findRunningSandbox(undefined)?.base_url).toBe('https://127.0.0.1:4010');
+    const guessed = 'several sandboxes run, and the current folder does not select one';
+    expect((await run('clock')).errors).toContain(
+      `${guessed}; using https://127.0.0.1:4010, --url selects another`,
+    );
+    await expect(run('reset')).resolves.toMatchObject({ code: 2, errors: expect.stringContaining(guessed) });
     expect(findRunningSandbox('/srv/../srv/custos')?.base_url).toBe('https://127.0.0.1:4012');
   });
 
