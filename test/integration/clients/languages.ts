@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { mkdirSync, rmSync, statSync } from 'node:fs';
+import { globSync, mkdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
@@ -39,13 +39,13 @@ function timeOf(...path: string[]): number {
   return statSync(join(clientsFolder, ...path), { throwIfNoEntry: false })?.mtimeMs ?? 0;
 }
 
-/** Runs `work` while no other test file does: two of them install and build the same client. */
+/** Runs `work` while no other test file does: two of them install and build the same client, which only the first pays. */
 async function alone<Result>(folder: string, work: () => Promise<Result>): Promise<Result> {
   const lock = join(clientsFolder, folder, '.preparing');
-  // A run that was killed has left a lock of more than ten minutes.
-  if (timeOf(folder, '.preparing') + 2 * TIMEOUT_MS < Date.now())
-    rmSync(lock, { recursive: true, force: true });
   for (;;) {
+    // A run that was killed has left a lock of more than ten minutes.
+    if (timeOf(folder, '.preparing') + 2 * TIMEOUT_MS < Date.now())
+      rmSync(lock, { recursive: true, force: true });
     try {
       mkdirSync(lock);
       break;
@@ -67,6 +67,10 @@ const typescript: Language = {
     }),
   build: () =>
     alone('typescript', async () => {
+      const inputs = globSync('{src,scripts}/*.ts', { cwd: join(clientsFolder, 'typescript') });
+      const written = ['package-lock.json', 'tsconfig.json', '../../openapi/openapi.json', ...inputs];
+      const newest = Math.max(...written.map((path) => timeOf('typescript', path)));
+      if (newest < timeOf('typescript/dist/client.js')) return;
       await runIn('typescript', process.execPath, 'scripts/generate.ts');
       await runIn('typescript', process.execPath, 'node_modules/typescript/bin/tsc', '-p', '.');
     }),
@@ -88,10 +92,11 @@ const go: Language = {
         runIn('go', 'go', '-C', 'internal/generate', 'mod', 'download'),
       ),
     ),
-  async build() {
-    await runIn('go', 'go', 'generate');
-    await runIn('go', 'go', 'build', '-o', 'bin/suite', './cmd/suite');
-  },
+  build: () =>
+    alone('go', async () => {
+      await runIn('go', 'go', 'generate');
+      await runIn('go', 'go', 'build', '-o', 'bin/suite', './cmd/suite');
+    }),
   runner: [join(clientsFolder, 'go/bin/suite')],
 };
 
