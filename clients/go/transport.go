@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"math"
 	"net/http"
@@ -13,6 +15,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/oapi-codegen/runtime"
 )
 
 // caller is what the generated code sends its requests with.
@@ -91,6 +95,7 @@ func bodyOf(request *http.Request) ([]byte, error) {
 
 // Do sends a request until there is an answer. The generated code calls it.
 func (c *caller) Do(request *http.Request) (*http.Response, error) {
+	assumedSkew := c.skew.Load()
 	if _, err := c.Prepare(request); err != nil {
 		return nil, err
 	}
@@ -109,7 +114,7 @@ func (c *caller) Do(request *http.Request) (*http.Response, error) {
 		if err == nil {
 			failure := apiErrorOf(response, answer)
 			err = failure
-			if failure.Code == "request_expired" && !wasCorrected && c.correctsClock(response) {
+			if failure.Code == "request_expired" && !wasCorrected && c.correctsClock(response, assumedSkew) {
 				wasCorrected = true
 				failures--
 				if _, err := c.Prepare(request); err != nil {
@@ -140,7 +145,7 @@ func (c *caller) attempt(request *http.Request, body []byte) (*http.Response, []
 		return nil, nil, err
 	}
 	defer response.Body.Close()
-	answer, err := io.ReadAll(response.Body)
+	answer, err := io.ReadAll(http.MaxBytesReader(nil, response.Body, maxResponseBytes))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -148,8 +153,26 @@ func (c *caller) attempt(request *http.Request, body []byte) (*http.Response, []
 	return response, answer, nil
 }
 
+// ErrPathParameter says that a parameter of a path is empty, `.` or `..`: the request would go to another resource.
+var ErrPathParameter = errors.New("a parameter of the path is empty or dots")
+
+func isDots(segment string) bool { return segment == "" || segment == "." || segment == ".." }
+
+// stylePathParameter stands for the function of the runtime in the generated code, which resolves dots.
+func stylePathParameter(style string, explode bool, name string, value any, options runtime.StyleParamOptions) (string, error) {
+	segment, err := runtime.StyleParamWithOptions(style, explode, name, value, options)
+	if err == nil && isDots(segment) {
+		return "", fmt.Errorf("%w: %s", ErrPathParameter, name)
+	}
+	return segment, err
+}
+
 // NewRequest returns a request with JSON of your own, such as a member that is null, for Do.
 func (c *caller) NewRequest(ctx context.Context, method, path string, body any, editors ...RequestEditorFn) (*http.Request, error) {
+	unqueried, _, _ := strings.Cut(path, "?")
+	if slices.ContainsFunc(strings.Split(strings.TrimPrefix(unqueried, "/"), "/"), isDots) {
+		return nil, fmt.Errorf("%w: %s", ErrPathParameter, unqueried)
+	}
 	var sent bytes.Buffer
 	if body != nil {
 		if err := json.NewEncoder(&sent).Encode(body); err != nil {
@@ -184,7 +207,12 @@ func (c *caller) Post(ctx context.Context, path string, body, answer any, editor
 	return json.NewDecoder(response.Body).Decode(answer)
 }
 
-const longestWait = 60
+const (
+	longestWait      = 60
+	maxResponseBytes = 32 << 20
+	// A `Date` in the far future must not get deadlines signed that never end.
+	maxClockLead = 48 * time.Hour
+)
 
 func (c *caller) waitFor(response *http.Response, failures int, isRepeatable bool) (time.Duration, bool) {
 	status := 0
@@ -198,7 +226,9 @@ func (c *caller) waitFor(response *http.Response, failures int, isRepeatable boo
 	}
 	milliseconds := math.Min(8000, 500*math.Pow(2, float64(failures-1))) * (0.5 + 0.5*c.options.Random())
 	if response != nil {
-		if after, err := strconv.ParseUint(response.Header.Get("retry-after"), 10, 32); err == nil {
+		// A number that is out of range is the largest one.
+		after, err := strconv.ParseUint(response.Header.Get("retry-after"), 10, 32)
+		if err == nil || errors.Is(err, strconv.ErrRange) {
 			if after > longestWait {
 				return 0, false
 			}
@@ -208,12 +238,15 @@ func (c *caller) waitFor(response *http.Response, failures int, isRepeatable boo
 	return time.Duration(milliseconds) * time.Millisecond, true
 }
 
-func (c *caller) correctsClock(response *http.Response) bool {
+func (c *caller) correctsClock(response *http.Response, assumed int64) bool {
 	date, err := http.ParseTime(response.Header.Get("date"))
 	if err != nil {
 		return false
 	}
 	skew := date.UnixMilli() - c.options.Now().UnixMilli()
-	previous := c.skew.Swap(skew)
-	return max(skew-previous, previous-skew) > 2000
+	if max(skew-assumed, assumed-skew) <= 2000 || skew > maxClockLead.Milliseconds() {
+		return false
+	}
+	c.skew.Store(skew)
+	return true
 }

@@ -119,6 +119,8 @@ class Case:
             return {"error": {"kind": "timeout"}}
         except httpx.TransportError:
             return {"error": {"kind": "connection"}}
+        except ValueError:
+            return {"error": {"kind": "argument"}}
 
     def request(self, client: custos.Custos, step: dict[str, Any], **query: Any) -> httpx.Request:
         path = re.sub(r"\{(\w+)\}", lambda match: quote(step["params"][match[1]], safe=""), step["path"])

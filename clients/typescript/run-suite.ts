@@ -222,6 +222,7 @@ function describe(error: Error): object {
     return { kind: 'api', status: error.status, code: error.code, message: error.message };
   if (error instanceof ConnectionError) return { kind: error.isTimeout ? 'timeout' : 'connection' };
   if (error.constructor.name === 'WebhookVerificationError') return { kind: 'webhook' };
+  if (error instanceof TypeError) return { kind: 'argument' };
   throw error;
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"math/big"
+	"net/url"
 
 	custos "custos.example/client"
 	"github.com/ethereum/go-ethereum/accounts/abi/bind/v2"
@@ -40,7 +41,7 @@ func signTransaction(ctx context.Context, client *custos.Client, walletID string
 			SignedTransaction hexutil.Bytes `json:"signed_transaction"`
 		} `json:"data"`
 	}
-	if err := client.Post(ctx, "/v1/wallets/"+walletID+"/rpc", body, &answer, editors...); err != nil {
+	if err := client.Post(ctx, "/v1/wallets/"+url.PathEscape(walletID)+"/rpc", body, &answer, editors...); err != nil {
 		return nil, err
 	}
 	signed := new(types.Transaction)

@@ -74,6 +74,9 @@ interface Operation {
 
 const MAX_RETRY_AFTER_SECONDS = 60;
 const MAX_CLOCK_ERROR_MS = 2000;
+// A `Date` in the far future must not get deadlines signed that never end.
+const MAX_CLOCK_LEAD_MS = 48 * 60 * 60 * 1000;
+const MAX_RESPONSE_BYTES = 32 * 1024 * 1024;
 
 export function createClient(options: ClientOptions): Client {
   const { now = Date.now, random = Math.random, sleep = pause, newIdempotencyKey = randomUUID } = options;
@@ -116,13 +119,13 @@ export function createClient(options: ClientOptions): Client {
     let text: string;
     try {
       response = await fetch(url, { method, headers, body: body ?? null, signal, redirect: 'manual' });
-      text = await response.text();
+      text = await textOf(response);
     } catch (error) {
       if (call.signal?.aborted) throw error;
       throw new ConnectionError(error);
     }
+    if (response.status >= 300) throw new ApiError(response, text);
     const isJson = response.headers.get('content-type')?.startsWith('application/json');
-    if (response.status >= 300) throw new ApiError(response, isJson ? JSON.parse(text) : {});
     return isJson ? JSON.parse(text) : text === '' ? undefined : text;
   }
 
@@ -132,6 +135,7 @@ export function createClient(options: ClientOptions): Client {
     call: CallOptions = {},
   ): Promise<unknown> {
     const repeatable = operation.idempotent === true || /^(GET|PUT|DELETE)$/.test(operation.method);
+    const assumedOffsetMs = clockOffsetMs;
     let request = await prepare(operation, input, call);
     let corrected = false;
     for (let retries = 0; ; ) {
@@ -141,7 +145,7 @@ export function createClient(options: ClientOptions): Client {
         if (!corrected && error instanceof ApiError && error.code === 'request_expired') {
           corrected = true;
           const offset = Date.parse(error.headers.get('date') ?? '') - now();
-          if (Math.abs(offset - clockOffsetMs) > MAX_CLOCK_ERROR_MS) {
+          if (Math.abs(offset - assumedOffsetMs) > MAX_CLOCK_ERROR_MS && offset <= MAX_CLOCK_LEAD_MS) {
             clockOffsetMs = offset;
             request = await prepare(operation, input, call);
             continue;
@@ -181,11 +185,30 @@ export function createClient(options: ClientOptions): Client {
 
 /** Returns the URL as `fetch` sends it, because it is signed. */
 function urlOf(baseUrl: string, template: string, { path = {}, query = {} }: AnyInput): string {
-  const filled = template.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String(path[name])));
+  const filled = template.replace(/\{(\w+)\}/g, (_, name: string) => segmentOf(name, path[name]));
   const url = new URL(baseUrl.replace(/\/$/, '') + filled);
   for (const [name, value] of Object.entries(query))
     for (const item of [value].flat()) if (item !== undefined) url.searchParams.append(name, String(item));
   return url.href;
+}
+
+/** Encodes one parameter of a path. `new URL` resolves `..`, so that such an id would address another resource. */
+function segmentOf(name: string, value: unknown): string {
+  const segment = encodeURIComponent(String(value ?? ''));
+  if (/^\.{0,2}$/.test(segment)) throw new TypeError(`${name} cannot be ${JSON.stringify(value)}`);
+  return segment;
+}
+
+/** Reads a body. */
+async function textOf(response: Response): Promise<string> {
+  const parts: Uint8Array[] = [];
+  let length = 0;
+  for await (const part of response.body ?? []) {
+    length += part.length;
+    if (length > MAX_RESPONSE_BYTES) throw new Error(`the response exceeds ${MAX_RESPONSE_BYTES} bytes`);
+    parts.push(part);
+  }
+  return Buffer.concat(parts).toString();
 }
 
 /** Returns the milliseconds to wait before a retry; undefined if the error is final. */
@@ -194,9 +217,10 @@ function waitBefore(retry: number, error: unknown, repeatable: boolean, random: 
   const isSafe =
     status === 429 || status === 503 || ((status === 0 || status === 502 || status === 504) && repeatable);
   if (!isSafe) return undefined;
-  const after =
-    error instanceof ApiError ? Number(error.headers.get('retry-after') ?? Number.NaN) : Number.NaN;
-  if (after > MAX_RETRY_AFTER_SECONDS) return undefined;
-  if (after >= 0) return after * 1000 + Math.floor(250 * random);
+  const after = error instanceof ApiError ? (error.headers.get('retry-after') ?? '') : '';
+  if (/^\d+$/.test(after))
+    return Number(after) > MAX_RETRY_AFTER_SECONDS
+      ? undefined
+      : Number(after) * 1000 + Math.floor(250 * random);
   return Math.floor(Math.min(8000, 500 * 2 ** (retry - 1)) * (0.5 + 0.5 * random));
 }

@@ -9,13 +9,30 @@ export class ApiError extends Error {
   readonly requestId: string | null;
   readonly headers: Headers;
 
-  constructor(response: Response, body: { error?: string; code?: string; data?: Record<string, unknown> }) {
+  constructor(response: Response, text: string) {
+    const body = bodyOf(text);
     super(body.error ?? response.statusText);
     this.status = response.status;
     this.code = body.code ?? null;
     this.data = body.data;
     this.requestId = response.headers.get('x-request-id');
     this.headers = response.headers;
+  }
+}
+
+interface ErrorBody {
+  readonly error?: string;
+  readonly code?: string;
+  readonly data?: Readonly<Record<string, unknown>>;
+}
+
+/** Returns the body of an error; an empty one if a proxy has answered. */
+function bodyOf(text: string): ErrorBody {
+  try {
+    const body = JSON.parse(text);
+    return typeof body?.error === 'string' ? body : {};
+  } catch {
+    return {};
   }
 }
 
@@ -26,7 +43,21 @@ export class ConnectionError extends Error {
 
   constructor(cause: unknown) {
     const isTimeout = (cause as Error).name === 'TimeoutError';
-    super(isTimeout ? 'the server did not answer in time' : 'the connection failed', { cause });
+    super(isTimeout ? 'the server did not answer in time' : `the connection failed: ${reasonOf(cause)}`, {
+      cause,
+    });
     this.isTimeout = isTimeout;
   }
+}
+
+// What OpenSSL says if nothing that Node.js trusts has signed the certificate.
+const untrusted = /^(?:SELF_SIGNED_CERT_IN_CHAIN|DEPTH_ZERO_SELF_SIGNED_CERT|UNABLE_TO_(?:VERIFY|GET)_\w+)$/;
+
+/** Returns the cause in the words of the system: `fetch` itself only says "fetch failed". */
+function reasonOf(error: unknown): string {
+  const { cause = error } = error as Error;
+  const { code, message } = cause as NodeJS.ErrnoException;
+  const reason = message || code || String(cause);
+  if (code === undefined || !untrusted.test(code)) return reason;
+  return `${reason} (${code}). Set NODE_EXTRA_CA_CERTS to the file of the server's certificate authority`;
 }

@@ -42,17 +42,20 @@ function serve(): void {
     let text = '';
     for await (const part of request.setEncoding('utf8')) text += part;
     const sent = text === '' ? String(request.url) : text;
-    const script = /(?:\/|"external_id":\s*")([\dxz]+(?:-[\dxz]+)*)(?="|$)/.exec(sent)?.[1] ?? '501';
+    const script = /(?:\/|"external_id":\s*")([\djlxyz]+(?:-[\djlxyz]+)*)(?="|$)/.exec(sent)?.[1] ?? '501';
     const answers = script.split('-');
     const attempt = attempts.get(script) ?? 0;
     attempts.set(script, attempt + 1);
     const answer = answers[attempt % answers.length]!;
     const status = Number.parseInt(answer, 10);
     if (answer.endsWith('x')) response.setHeader('retry-after', 'soon');
+    if (answer.endsWith('y')) response.setHeader('retry-after', '864000000000');
     if (answer.endsWith('z')) response.setHeader('retry-after', '0');
     if (status === 302) response.setHeader('location', '/v1/wallets/200');
     const isPage = status !== 200;
-    response.writeHead(status, { 'content-type': isPage ? 'text/html' : 'application/json' });
+    const isJson = !isPage || answer.endsWith('j');
+    response.writeHead(status, { 'content-type': isJson ? 'application/json' : 'text/html' });
+    if (answer.endsWith('l')) response.write(Buffer.alloc(33 * 1024 * 1024, ' '));
     response.end(
       isPage
         ? '<html>the proxy says no</html>'

@@ -150,6 +150,14 @@ describe.each([typescript, python, go])('$language', (client) => {
     },
   );
 
+  test.runIf(language === 'typescript')('a certificate without its authority is named', async () => {
+    if (reason !== undefined) return;
+    const env = { ...process.env, NODE_OPTIONS: '', NODE_EXTRA_CA_CERTS: '' };
+    await expect(run(process.execPath, ['first.ts'], { cwd: folder, timeout: 80_000, env })).rejects.toThrow(
+      /SELF_SIGNED_CERT_IN_CHAIN.*NODE_EXTRA_CA_CERTS/,
+    );
+  });
+
   test('no generated name is a number', () => {
     if (reason !== undefined) return;
     const plain = names().map((name) => name.replace('.py', '').replaceAll('_', ''));

@@ -156,6 +156,7 @@ var errNotGenuine = errors.New("not genuine")
 func outcomeOf(ok object, err error) object {
 	var answered *custos.APIError
 	var network *url.Error
+	var tooLarge *http.MaxBytesError
 	failure := object{}
 	switch {
 	case err == nil:
@@ -167,9 +168,11 @@ func outcomeOf(ok object, err error) object {
 		}
 	case errors.Is(err, errNotGenuine):
 		failure["kind"] = "webhook"
+	case errors.Is(err, custos.ErrPathParameter):
+		failure["kind"] = "argument"
 	case custos.IsTimeout(err):
 		failure["kind"] = "timeout"
-	case errors.As(err, &network), errors.Is(err, io.ErrUnexpectedEOF):
+	case errors.As(err, &network), errors.As(err, &tooLarge), errors.Is(err, io.ErrUnexpectedEOF):
 		failure["kind"] = "connection"
 	default:
 		log.Fatal(err)
@@ -177,7 +180,7 @@ func outcomeOf(ok object, err error) object {
 	return object{"error": failure}
 }
 
-func (r *runner) request(client *custos.Client, step object, cursor *string) *http.Request {
+func (r *runner) request(client *custos.Client, step object, cursor *string) (*http.Request, error) {
 	path, query := step["path"].(string), url.Values{}
 	for name, value := range or(step, "params", object{}) {
 		path = strings.ReplaceAll(path, "{"+name+"}", url.PathEscape(value.(string)))
@@ -191,7 +194,7 @@ func (r *runner) request(client *custos.Client, step object, cursor *string) *ht
 	if len(query) > 0 {
 		path += "?" + query.Encode()
 	}
-	return must(client.NewRequest(ctx, step["method"].(string), path, step["body"], r.editors(step)...))
+	return client.NewRequest(ctx, step["method"].(string), path, step["body"], r.editors(step)...)
 }
 
 func (r *runner) editors(step object) (editors []custos.RequestEditorFn) {
@@ -225,7 +228,11 @@ func (r *runner) do(client *custos.Client, step object) (object, error) {
 	case "verify":
 		return verify(step)
 	}
-	response, err := client.Do(r.request(client, step, nil))
+	request, err := r.request(client, step, nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := client.Do(request)
 	if err != nil {
 		return nil, err
 	}
@@ -237,7 +244,7 @@ func (r *runner) do(client *custos.Client, step object) (object, error) {
 func (r *runner) list(client *custos.Client, step object) (object, error) {
 	items := []any{}
 	for item, err := range custos.All(func(cursor *string) ([]any, *string, error) {
-		response, err := client.Do(r.request(client, step, cursor))
+		response, err := client.Do(must(r.request(client, step, cursor)))
 		if err != nil {
 			return nil, nil, err
 		}
@@ -260,7 +267,7 @@ func (r *runner) list(client *custos.Client, step object) (object, error) {
 }
 
 func (r *runner) prepare(client *custos.Client, step object) (object, error) {
-	request := r.request(client, step, nil)
+	request := must(r.request(client, step, nil))
 	payload, err := client.Prepare(request)
 	headers, signatures := object{}, []string{}
 	for name := range request.Header {

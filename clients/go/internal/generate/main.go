@@ -2,6 +2,7 @@
 package main
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -50,11 +51,13 @@ func main() {
 	defer os.RemoveAll(folder)
 	source := filepath.Join(folder, "openapi.json")
 	write(source, must(json.Marshal(parsed)))
-	generator := exec.Command("go", "tool", "oapi-codegen", "-config", "generator.yaml", "-o", filepath.Join(client, "api.gen.go"), source)
+	output := filepath.Join(client, "api.gen.go")
+	generator := exec.Command("go", "tool", "oapi-codegen", "-config", "generator.yaml", "-o", output, source)
 	generator.Stdout, generator.Stderr = os.Stdout, os.Stderr
 	if err := generator.Run(); err != nil {
 		log.Fatal(err)
 	}
+	write(output, refusingDots(must(os.ReadFile(output))))
 	write(filepath.Join(client, "operations.gen.go"), []byte(operations))
 	write(mark, []byte(state))
 }
@@ -120,6 +123,15 @@ func nameMembers(value any, schemas object) {
 			nameMembers(each, schemas)
 		}
 	}
+}
+
+// refusingDots has the generated functions refuse parameters of paths that would be resolved, such as `..`.
+func refusingDots(source []byte) []byte {
+	style := []byte(`runtime.StyleParamWithOptions("simple"`)
+	if !bytes.Contains(source, style) {
+		log.Fatal("no function with a parameter of the path was found")
+	}
+	return bytes.ReplaceAll(source, style, []byte(`stylePathParameter("simple"`))
 }
 
 func quoted(words []string) string {

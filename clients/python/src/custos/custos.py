@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import math
 import random
 import re
 import ssl
@@ -11,6 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Itera
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 
@@ -23,6 +25,9 @@ _NOT_EXECUTED = (429, 503)
 _UNCERTAIN = (502, 504)
 _REPEATABLE = ("GET", "PUT", "DELETE")
 _LONGEST_WAIT_S = 60
+_MAX_RESPONSE_BYTES = 32 * 1024 * 1024
+# A `Date` in the far future must not get deadlines signed that never end.
+_MAX_CLOCK_LEAD_MS = 48 * 60 * 60 * 1000
 
 _Outcome = httpx.Response | httpx.TransportError
 
@@ -64,6 +69,65 @@ class Options:
     sleep_async: Callable[[float], Any] = asyncio.sleep
 
 
+class _Limited(httpx.SyncByteStream, httpx.AsyncByteStream):
+    """A body that is not endless: the limits of httpx are for each wait."""
+
+    def __init__(self, body: Any, deadline: float) -> None:
+        self.body, self.deadline, self.received = body, deadline, 0
+
+    def _check(self, part: bytes) -> None:
+        self.received += len(part)
+        if self.received > _MAX_RESPONSE_BYTES:
+            raise httpx.ReadError(f"the response exceeds {_MAX_RESPONSE_BYTES} bytes")
+        if time.monotonic() > self.deadline:
+            raise httpx.ReadTimeout("the body did not end in time")
+
+    def __iter__(self) -> Iterator[bytes]:
+        try:
+            for part in self.body:
+                self._check(part)
+                yield part
+        finally:
+            self.close()
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        try:
+            async for part in self.body:
+                self._check(part)
+                yield part
+        finally:
+            await self.aclose()
+
+    def close(self) -> None:
+        self.body.close()
+
+    async def aclose(self) -> None:
+        await self.body.aclose()
+
+
+def _deadline_of(request: httpx.Request) -> float:
+    limit_s = request.extensions.get("timeout", {}).get("read")
+    return math.inf if limit_s is None else time.monotonic() + limit_s
+
+
+class _Addresses:
+    """Refuses paths of which httpx would make the path of another resource."""
+
+    def build_request(self, method: str, url: httpx.URL | str, **options: Any) -> httpx.Request:
+        path = str(url).partition("?")[0]
+        if path.startswith("/") and not {"", ".", ".."}.isdisjoint(path.split("/")[1:]):
+            raise ValueError(f"a parameter of the path {path} is empty or dots")
+        return super().build_request(method, url, **options)  # type: ignore[misc]
+
+
+class _SyncClient(_Addresses, httpx.Client):
+    pass
+
+
+class _AsyncClient(_Addresses, httpx.AsyncClient):
+    pass
+
+
 class Transport(httpx.BaseTransport, httpx.AsyncBaseTransport):
     """Prepares each request, sends it until there is an answer, and raises ApiError."""
 
@@ -101,13 +165,14 @@ class Transport(httpx.BaseTransport, httpx.AsyncBaseTransport):
 
     def _attempts(self, request: httpx.Request) -> Generator[float, _Outcome, httpx.Response]:
         """Yields the seconds to wait before each attempt, and receives its outcome."""
+        assumed_skew_ms = self._skew_ms
         self.prepare(request)
         has_key = f"{self.options.prefix}-idempotency-key" in request.headers
         is_repeatable = has_key or request.method in _REPEATABLE
         failures, was_corrected = 0, False
         outcome = yield 0
         while not (isinstance(outcome, httpx.Response) and outcome.status_code < 300):
-            if not was_corrected and self._corrects_clock(outcome):
+            if not was_corrected and self._corrects_clock(outcome, assumed_skew_ms):
                 was_corrected = True
                 self.prepare(request)
                 outcome = yield 0
@@ -126,16 +191,23 @@ class Transport(httpx.BaseTransport, httpx.AsyncBaseTransport):
         if failures > self.options.retries or not (status in _NOT_EXECUTED or is_uncertain and is_repeatable):
             return None
         after = outcome.headers.get("retry-after", "") if isinstance(outcome, httpx.Response) else ""
-        if not after.isdecimal():
+        if not re.fullmatch("[0-9]+", after):
             return int(min(8000, 500 * 2 ** (failures - 1)) * (0.5 + 0.5 * self.options.random())) / 1000
-        return None if int(after) > _LONGEST_WAIT_S else int(after) + int(250 * self.options.random()) / 1000
+        # `float`, because `int` refuses thousands of digits.
+        return None if float(after) > _LONGEST_WAIT_S else int(after) + int(250 * self.options.random()) / 1000
 
-    def _corrects_clock(self, outcome: _Outcome) -> bool:
+    def _corrects_clock(self, outcome: _Outcome, assumed_ms: int) -> bool:
         if not isinstance(outcome, httpx.Response) or ApiError(outcome).code != "request_expired":
             return False
-        server_ms = parsedate_to_datetime(outcome.headers["date"]).timestamp() * 1000
-        previous_ms, self._skew_ms = self._skew_ms, int(server_ms) - self.options.now_ms()
-        return abs(self._skew_ms - previous_ms) > 2000
+        try:
+            server_ms = parsedate_to_datetime(outcome.headers.get("date", "")).timestamp() * 1000
+        except ValueError:
+            return False
+        skew_ms = int(server_ms) - self.options.now_ms()
+        if abs(skew_ms - assumed_ms) <= 2000 or skew_ms > _MAX_CLOCK_LEAD_MS:
+            return False
+        self._skew_ms = skew_ms
+        return True
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         attempts = self._attempts(request)
@@ -145,7 +217,9 @@ class Transport(httpx.BaseTransport, httpx.AsyncBaseTransport):
                 self.options.sleep(wait)
             outcome: _Outcome
             try:
+                deadline = _deadline_of(request)
                 outcome = self.sync.handle_request(request)
+                outcome.stream = _Limited(outcome.stream, deadline)
                 outcome.read()
             except httpx.TransportError as error:
                 outcome = error
@@ -162,7 +236,9 @@ class Transport(httpx.BaseTransport, httpx.AsyncBaseTransport):
                 await self.options.sleep_async(wait)
             outcome: _Outcome
             try:
+                deadline = _deadline_of(request)
                 outcome = await self.unblocking.handle_async_request(request)
+                outcome.stream = _Limited(outcome.stream, deadline)
                 await outcome.aread()
             except httpx.TransportError as error:
                 outcome = error
@@ -196,8 +272,8 @@ class Custos(Client):
     def _connect(self, transport: Transport, base_url: str, timeout_s: float) -> None:
         super().__init__(base_url=base_url, raise_on_unexpected_status=True)
         self.transport, self.base_url, self.timeout_s = transport, base_url, timeout_s
-        self.set_httpx_client(httpx.Client(base_url=base_url, timeout=timeout_s, transport=transport))
-        self.set_async_httpx_client(httpx.AsyncClient(base_url=base_url, timeout=timeout_s, transport=transport))
+        self.set_httpx_client(_SyncClient(base_url=base_url, timeout=timeout_s, transport=transport))
+        self.set_async_httpx_client(_AsyncClient(base_url=base_url, timeout=timeout_s, transport=transport))
 
     def using(self, **options: Any) -> "Custos":
         """This client with other options, such as `signers` or `idempotency_key`. The connections are shared."""
@@ -226,7 +302,7 @@ class Custos(Client):
         """The private key of a wallet; with `export_seed_phrase=True` its phrase. The owner signs."""
         recipient = Recipient()
         body = {**fields, "encryption_type": "HPKE", "recipient_public_key": recipient.public_key}
-        sealed = self.get_httpx_client().post(f"/v1/wallets/{wallet_id}/export", json=body).json()
+        sealed = self.get_httpx_client().post(f"/v1/wallets/{quote(wallet_id, safe='')}/export", json=body).json()
         return recipient.open(sealed["encapsulated_key"], sealed["ciphertext"])
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import quote
 
 from eth_account._utils.legacy_transactions import Transaction
 from eth_account.datastructures import SignedMessage, SignedTransaction
@@ -32,7 +33,8 @@ class WalletAccount(LocalAccount):
 
     def __init__(self, client: Custos, wallet_id: str) -> None:
         self._client, self.wallet_id = client, wallet_id
-        wallet = client.get_httpx_client().get(f"/v1/wallets/{wallet_id}").json()
+        self._path = f"/v1/wallets/{quote(wallet_id, safe='')}"
+        wallet = client.get_httpx_client().get(self._path).json()
         self._address = to_checksum_address(wallet["address"])
 
     @property
@@ -88,7 +90,7 @@ class WalletAccount(LocalAccount):
 
     def _rpc(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         http, body = self._client.get_httpx_client(), {"method": method, "params": params}
-        return http.post(f"/v1/wallets/{self.wallet_id}/rpc", json=body).json()["data"]
+        return http.post(f"{self._path}/rpc", json=body).json()["data"]
 
 
 def _wire(value: Any) -> Any:
