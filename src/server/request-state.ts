@@ -152,14 +152,16 @@ export function refusedOf(
   };
 }
 
-/** Facts about the resources that a refused request names. Undefined if they cannot be read. */
+/** Returns facts about the resources that a refused request names, or undefined if they cannot be read. */
 export async function resourcesOf(
-  { app, route, body }: RequestState,
+  { app, route, body, injected }: RequestState,
   answer: Answer,
   { log, refusals }: { readonly log: Log; readonly refusals?: Refusals | undefined },
 ): Promise<RefusedResources | undefined> {
+  // A fault rule explains itself, and `data` of its response may be anything.
+  if (injected?.isOutcome === true) return undefined;
   const pathParameters = route?.params ?? {};
-  const { data = {} } = (answer.body ?? {}) as { data?: RefusedRequest['data'] };
+  const { data = {} } = bodyOf(answer);
   const isAbout =
     Object.keys(pathParameters).length > 0 ||
     'decision' in data ||

@@ -70,7 +70,9 @@ function referencesOf(answered: AnsweredRequest): References {
  * Returns the resource that a request has created, which the operation's name tells: `createKeyQuorum` creates a
  * `key_quorum`.
  */
-function createdBy({ operation, status, responseText }: AnsweredRequest): References['subject'] {
+function createdBy({ operation, status, responseText, why }: AnsweredRequest): References['subject'] {
+  // A fault rule has sent this response, which may be any text. Nothing was created.
+  if (why?.evidence.effect === 'respond') return undefined;
   const [, name] = /^create([A-Z]\w*)$/.exec(operation ?? '') ?? [];
   if (name === undefined || status >= 400 || responseText === undefined) return undefined;
   const { id } = JSON.parse(responseText) as { id?: unknown };

@@ -131,6 +131,29 @@ describe('a rule for requests', () => {
     expect((await ask()).status).toBe(200);
   });
 
+  test.each([
+    [201, 'created'],
+    [201, null],
+    [503, { error: 'away', data: null }],
+    [503, { error: 'away', data: 'none' }],
+  ])('records a response %i with the body %j in place of one of the API', async (status, body) => {
+    const rule = { effect: 'respond', operation: 'createWallet', status, is_undocumented: true } as const;
+    await addFault({ ...rule, body, count: 1 });
+    const { appId, appSecret } = sandbox;
+    // Not by `attempt`, which compares each response with the document.
+    const sent = await sandbox.dispatcher.request({
+      ...{ origin: sandbox.baseUrl, path: '/v1/wallets', method: 'POST' },
+      headers: {
+        authorization: `Basic ${btoa(`${appId}:${appSecret}`)}`,
+        ...{ 'service-app-id': appId, 'content-type': 'application/json' },
+      },
+      body: JSON.stringify(ethereum.body),
+    });
+    const text = typeof body === 'string' ? body : JSON.stringify(body);
+    expect([sent.statusCode, await sent.body.text()]).toEqual([status, text]);
+    expect(await last()).toMatchObject({ operation: 'createWallet', status, subject: null });
+  });
+
   test('knows a wallet by both of its ids, and no other wallet whose id begins alike', async () => {
     const { id } = (await call(sandbox, 'getWallet', { path: acme })).body;
     const near = { chain_type: 'ethereum', external_id: 'acme-ethereum-2' } as const;
