@@ -269,14 +269,15 @@ export function movementsByHash(
   const movements = new Map<string, TransactionEffects['movements'][number][]>();
   // A single query for all hashes, because it reads all transfers of the chain.
   const rows = store.all<TransferRow & { hash: string }>(
-    `select hash, sender, recipient, asset, amount from transfers
-     where caip2 = ? and hash in (select value from json_each(?)) order by position`,
-    ...[caip2, JSON.stringify(hashes)],
+    `select hash, sender, recipient, asset, amount from (
+       select *, row_number() over (partition by hash order by position) as place
+       from transfers where caip2 = ? and hash in (select value from json_each(?))
+     ) where place <= ? order by position`,
+    ...[caip2, JSON.stringify(hashes), MAX_MOVEMENTS],
   );
   for (const { hash, sender, recipient, asset, amount } of rows) {
     const found = movements.get(hash) ?? [];
     movements.set(hash, found);
-    if (found.length === MAX_MOVEMENTS) continue;
     found.push({
       from: normalizeAddress(sender),
       to: normalizeAddress(recipient),
