@@ -262,9 +262,9 @@ function setUnread(connection: Connection, isUnread: boolean): void {
 }
 
 /**
- * HOT: requests in progress are stored on each connection, not in one set that changes with each request. When V8 grows a set, the old table
- * references the new one. Once an old table is in the old generation, only a full garbage collection frees the later
- * tables and the requests in them.
+ * HOT: requests in progress are stored on each connection, not in one set that changes with each request. When V8 grows
+ * a set, the old table references the new one. Once an old table is in the old generation, only a full garbage
+ * collection frees the later tables and the requests in them.
  */
 function trackRequests(): PendingRequests {
   const connections = new Map<Socket, Connection>();

@@ -60,7 +60,7 @@ export function bodyFault(
   );
 }
 
-/** Returns the missing properties and the values of a wrong type in a body, outside of unions, at most 20. */
+/** Returns the missing properties and the values of a wrong type in a body, outside of unions. Stops at 20. */
 export function shapeErrors(body: unknown, operationId: string, shapes: BodyShapes): ValidationError[] {
   const found: ValidationError[] = [];
   visit(body, shapes.operations[operationId] ?? {}, '');
@@ -79,8 +79,10 @@ export function shapeErrors(body: unknown, operationId: string, shapes: BodyShap
       return;
     }
     if (Array.isArray(value)) {
-      if (items !== undefined) {
-        value.forEach((item, index) => void visit(item, items, `${instancePath}/${index}`));
+      if (items === undefined) return;
+      for (const [index, item] of value.entries()) {
+        if (found.length >= MAX_ISSUES) return;
+        visit(item, items, `${instancePath}/${index}`);
       }
       return;
     }
