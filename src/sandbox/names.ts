@@ -27,11 +27,11 @@ const namingAccounts = ['email', 'phone', 'custom_auth'];
 /**
  * Returns the names of users: an email address, a phone number, an id in the app's own login, or another public name.
  */
-async function userNames(em: SqlEntityManager, ids: readonly string[]): Promise<Names> {
+async function userNames(em: SqlEntityManager, ids: readonly string[], appId?: string): Promise<Names> {
   if (ids.length === 0) return new Map();
   const accounts = await em.find(
     LinkedAccountEntity,
-    { userId: { $in: [...new Set(ids)] } },
+    { userId: { $in: [...new Set(ids)] }, ...ofApp(appId) },
     {
       fields: ['userId', 'type', 'subject', 'username'],
       orderBy: { userId: 'asc', position: 'asc' },
@@ -47,6 +47,11 @@ async function userNames(em: SqlEntityManager, ids: readonly string[]): Promise<
   return names;
 }
 
+/** Returns the condition of rows of one app, or of all apps. */
+function ofApp(appId: string | undefined): { readonly appId?: string } {
+  return appId === undefined ? {} : { appId };
+}
+
 /** Returns the display names of wallets. A wallet without a name has the entry null. */
 export async function walletNames(em: SqlEntityManager, ids: readonly string[]): Promise<Names> {
   if (ids.length === 0) return new Map();
@@ -59,11 +64,15 @@ export async function walletNames(em: SqlEntityManager, ids: readonly string[]):
 }
 
 /** Returns the names of policies. */
-export async function policyNames(em: SqlEntityManager, ids: readonly string[]): Promise<Names> {
+export async function policyNames(
+  em: SqlEntityManager,
+  ids: readonly string[],
+  appId?: string,
+): Promise<Names> {
   if (ids.length === 0) return new Map();
   const policies = await em.find(
     PolicyEntity,
-    { id: { $in: [...new Set(ids)] } },
+    { id: { $in: [...new Set(ids)] }, ...ofApp(appId) },
     { fields: ['id', 'name'], disableIdentityMap: true },
   );
   return new Map(policies.map(({ id, name }) => [id, name]));
@@ -134,8 +143,10 @@ export async function ownersOf(
 }
 
 /**
- * The names of resources that explanations of refusals mention, and whether the wallet is archived that the path or the
- * `address` of the body names.
+ * Returns the names of the app's resources that explanations of refusals mention, and whether the wallet is archived
+ * that the path or the `address` of the body names.
+ *
+ * INVARIANT: a hint contains no name of another app's resource, because the client reads it.
  */
 export async function refusedResources(
   em: SqlEntityManager,
@@ -162,7 +173,7 @@ export async function refusedResources(
         );
   if (walletId !== undefined && wallet !== null) add(new Map([[walletId, wallet.displayName]]));
   if (userId !== undefined) {
-    const found = await userNames(em, [storedUserId(userId)]);
+    const found = await userNames(em, [storedUserId(userId)], appId);
     add(new Map([[userId, found.get(storedUserId(userId)) ?? null]]));
   }
   const decision = data.decision as PolicyDecision | undefined;
@@ -170,6 +181,7 @@ export async function refusedResources(
     await policyNames(
       em,
       [policyId, decision?.policy_id].filter((each) => each !== undefined),
+      appId,
     ),
   );
   const conditions = decision?.units.flatMap(({ rules }) => rules.flatMap((rule) => rule.conditions)) ?? [];

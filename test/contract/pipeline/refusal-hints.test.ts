@@ -327,6 +327,23 @@ describe('the hint says what is wrong:', () => {
     expect((await hintOf(id, { body })).hint).toMatch(hint);
   });
 
+  test('a resource of another app, whose name stays unknown', async () => {
+    const { body: policies } = await call(sandbox, 'listPolicies', {});
+    const { id } = policies.data[0]!;
+    const { body: users } = await call(sandbox, 'listUsers', {});
+    const paths = [`/v1/policies/${id}`, `/v1/users/${users.data[0]!.id}`];
+    const created = await control(sandbox, 'POST', '/_sandbox/apps', { name: 'Other' });
+    const { id: appId, secret } = created.body as { id: string; secret: string };
+    const headers = { authorization: basic(`${appId}:${secret}`), 'service-app-id': appId };
+    for (const path of paths) {
+      const { status, body } = await send(path, { headers });
+      const hint = body.data?.hint ?? '';
+      expect({ status, hint }).toEqual({ status: 404, hint: expect.stringContaining(path.split('/')[3]!) });
+      // A known name stands before the id.
+      expect(hint).toMatch(/^(?:Policy|User) `/);
+    }
+  });
+
   test('a query beyond its limit, a body that is not JSON', async () => {
     const { hint } = await hintOf('listWallets', { query: { limit: 1000 } });
     expect(hint).toBe(
