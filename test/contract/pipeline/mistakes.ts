@@ -1,4 +1,4 @@
-import { createPrivateKey, createSign } from 'node:crypto';
+import { createPrivateKey, createSign, randomUUID } from 'node:crypto';
 import canonicalize from 'canonicalize';
 import { aliceKey, bobKey, carolKey } from '../../../mocks/authorization-keys.ts';
 import type { operations } from '../../../src/generated/operations.ts';
@@ -77,6 +77,22 @@ const signedBy =
 
 const created = async (sandbox: TestSandbox, body: object = { chain_type: 'ethereum' }) =>
   (await attempt(sandbox, 'createWallet', { body })).body as { id: string; address: string };
+
+/** Archives a wallet, and then makes a mistake with it. */
+const archivedAnd =
+  (
+    mistake: (wallet: { readonly id: string; readonly address: string; readonly externalId: string }) => Make,
+  ): Make =>
+  async (sandbox) => {
+    const externalId = `till-${randomUUID()}`;
+    const body = { chain_type: 'ethereum', display_name: 'Old till', external_id: externalId };
+    const wallet = await created(sandbox, body);
+    await attempt(sandbox, 'archiveWallet', { path: { wallet_id: wallet.id } });
+    return mistake({ ...wallet, externalId })(sandbox);
+  };
+
+const archivedHint =
+  'expected a wallet in use, got one that was archived at …, which the API treats as absent. Restore it in the inspector, with `custos call restoreWallet …` or, in a data folder, with `custos wallets restore … --data <folder>`; a read with `include_archived=true` still shows it.';
 
 /** A new wallet with a policy of one rule, and a request that the policy denies. */
 const denied =
@@ -439,30 +455,18 @@ export const mistakes: Readonly<Record<string, readonly [make: Make, hint: strin
     'Wallet Acme (`ext_wal_acme-ethereum`): /source/chain: `solana` is not a chain of ethereum wallets; expected a combination that the server supports. Choose another one; the message says what is not supported, and /docs lists what is.',
   ],
   'an archived wallet': [
-    async (sandbox) => {
-      const { id } = await created(sandbox, { chain_type: 'ethereum', display_name: 'Old till' });
-      await attempt(sandbox, 'archiveWallet', { path: { wallet_id: id } });
-      return calling('walletRpc', { path: { wallet_id: id }, body: hello })(sandbox);
-    },
-    'Wallet Old till (`…`): expected a wallet in use, got one that was archived at …, which the API treats as absent. Restore it in the inspector, with `custos call restoreWallet …` or, in a data folder, with `custos wallets restore … --data <folder>`; a read with `include_archived=true` still shows it.',
+    archivedAnd(({ id }) => calling('walletRpc', { path: { wallet_id: id }, body: hello })),
+    `Wallet Old till (\`…\`): ${archivedHint}`,
   ],
   'an archived wallet that is found by its address': [
-    async (sandbox) => {
-      const { id, address } = await created(sandbox, { chain_type: 'ethereum', display_name: 'Old till' });
-      await attempt(sandbox, 'archiveWallet', { path: { wallet_id: id } });
-      return calling('getWalletByAddress', { body: { address } })(sandbox);
-    },
-    'The wallet: expected a wallet in use, got one that was archived at …, which the API treats as absent. Restore it in the inspector, with `custos call restoreWallet …` or, in a data folder, with `custos wallets restore … --data <folder>`; a read with `include_archived=true` still shows it.',
+    archivedAnd(({ address }) => calling('getWalletByAddress', { body: { address } })),
+    `The wallet: ${archivedHint}`,
   ],
   'an archived wallet that is archived again by its external id': [
-    async (sandbox) => {
-      const external = { chain_type: 'ethereum', display_name: 'Old till', external_id: 'old-till' };
-      await created(sandbox, external);
-      const path = { wallet_id: 'ext_wal_old-till' };
-      await attempt(sandbox, 'archiveWallet', { path });
-      return calling('archiveWallet', { path })(sandbox);
-    },
-    'Wallet Old till (`ext_wal_old-till`): expected a wallet in use, got one that was archived at …, which the API treats as absent. Restore it in the inspector, with `custos call restoreWallet …` or, in a data folder, with `custos wallets restore … --data <folder>`; a read with `include_archived=true` still shows it.',
+    archivedAnd(({ externalId }) =>
+      calling('archiveWallet', { path: { wallet_id: `ext_wal_${externalId}` } }),
+    ),
+    `Wallet Old till (\`ext_wal_till-…\`): ${archivedHint}`,
   ],
   'a policy without a rule for the method': [
     denied(condition('lte', 'value', '10'), hello),
