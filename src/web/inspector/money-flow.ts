@@ -64,6 +64,32 @@ function positive(all: readonly [string, bigint][]): readonly [string, bigint][]
   return all.filter(([, amount]) => amount > 0n).sort(([, a], [, b]) => (a > b ? -1 : a < b ? 1 : 0));
 }
 
+/**
+ * Returns the middles of labels as close to `middles` as possible, so that no label covers another or the edge.
+ *
+ * @param space the height of the picture, and the height that each label needs.
+ */
+export function spread(
+  middles: readonly number[],
+  { height, each }: { readonly height: number; readonly each: number },
+): readonly number[] {
+  let least = each / 2;
+  const downwards = middles.map((middle) => {
+    const placed = Math.max(middle, least);
+    least = placed + each;
+    return placed;
+  });
+  let most = height - each / 2;
+  return downwards
+    .toReversed()
+    .map((middle) => {
+      const placed = Math.min(middle, most);
+      most = placed - each;
+      return placed;
+    })
+    .toReversed();
+}
+
 /** Stacks amounts from top to bottom. */
 function ends(all: readonly [string, bigint][]): readonly FlowEnd[] {
   const whole = all.reduce((sum, [, amount]) => sum + amount, 0n);

@@ -6,7 +6,7 @@ import type {
 } from '../../../src/sandbox/generated/schemas.ts';
 import { connectionTexts } from '../../../src/web/inspector/connect.ts';
 import { coverageMap, strengthOf } from '../../../src/web/inspector/coverage-map.ts';
-import { flowOf } from '../../../src/web/inspector/money-flow.ts';
+import { flowOf, spread } from '../../../src/web/inspector/money-flow.ts';
 import { chainOf, inWords, shortened, toneOf, usdText } from '../../../src/web/inspector/names.ts';
 import { codeOf } from '../../../src/web/inspector/requests/as-code.ts';
 import { requestsOverTime } from '../../../src/web/inspector/requests/over-time.ts';
@@ -140,4 +140,10 @@ test('operations are laid out against the statuses that any of them documents', 
 
 test('dollars have separators and two places', () => {
   expect(['0', '1234.5', '1234567.891'].map(usdText)).toEqual(['$0.00', '$1,234.50', '$1,234,567.89']);
+});
+
+test('labels of small amounts side by side do not cover each other, and stay in the picture', () => {
+  expect(spread([60, 126, 128, 130], { height: 132, each: 30 })).toEqual([27, 57, 87, 117]);
+  expect(spread([60], { height: 132, each: 30 })).toEqual([60]);
+  expect(spread([0, 70], { height: 132, each: 30 })).toEqual([15, 70]);
 });

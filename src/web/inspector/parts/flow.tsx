@@ -1,9 +1,10 @@
-import type { FlowEnd, MoneyFlow } from '../money-flow.ts';
+import { type FlowEnd, type MoneyFlow, spread } from '../money-flow.ts';
 
 const WIDTH = 440;
 const BAR = 12;
 const GAP = 6;
 const LABEL = 116;
+const LABEL_HEIGHT = 30;
 
 interface FlowProps {
   readonly label: string;
@@ -22,6 +23,12 @@ export function Flow({ label, flow, amountText }: FlowProps) {
   const inner = height - gaps * GAP;
   const yOf = (all: readonly FlowEnd[], name: string, share: number): number =>
     share * inner + all.findIndex((each) => each.name === name) * GAP;
+  const labelsOf = (all: readonly FlowEnd[]): readonly number[] =>
+    spread(
+      all.map(({ name, from, to }) => yOf(all, name, (from + to) / 2)),
+      { height, each: LABEL_HEIGHT },
+    );
+  const labels = { sources: labelsOf(sources), holders: labelsOf(holders) };
   const [left, right] = [LABEL + BAR, WIDTH - LABEL - BAR];
   const middle = (left + right) / 2;
   return (
@@ -37,7 +44,7 @@ export function Flow({ label, flow, amountText }: FlowProps) {
           const tone = tones[holders.findIndex((each) => each.name === holder) % tones.length]!;
           return <path key={`${source} ${holder}`} class={`band ${tone}`} d={path} />;
         })}
-        {sources.map(({ name, amount, from, to }) => (
+        {sources.map(({ name, amount, from, to }, index) => (
           <g key={name}>
             <rect
               class="none"
@@ -46,10 +53,10 @@ export function Flow({ label, flow, amountText }: FlowProps) {
               width={BAR}
               height={Math.max(1, (to - from) * inner)}
             />
-            <text x={LABEL - 8} y={yOf(sources, name, (from + to) / 2) - 2} text-anchor="end">
+            <text x={LABEL - 8} y={labels.sources[index]! - 2} text-anchor="end">
               {name}
             </text>
-            <text class="strong" x={LABEL - 8} y={yOf(sources, name, (from + to) / 2) + 12} text-anchor="end">
+            <text class="strong" x={LABEL - 8} y={labels.sources[index]! + 12} text-anchor="end">
               {amountText(amount)}
             </text>
           </g>
@@ -63,10 +70,10 @@ export function Flow({ label, flow, amountText }: FlowProps) {
               width={BAR}
               height={Math.max(1, (to - from) * inner)}
             />
-            <text x={right + BAR + 8} y={yOf(holders, name, (from + to) / 2) - 2}>
+            <text x={right + BAR + 8} y={labels.holders[index]! - 2}>
               {name}
             </text>
-            <text class="strong" x={right + BAR + 8} y={yOf(holders, name, (from + to) / 2) + 12}>
+            <text class="strong" x={right + BAR + 8} y={labels.holders[index]! + 12}>
               {amountText(amount)}
             </text>
           </g>

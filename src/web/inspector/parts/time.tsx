@@ -39,7 +39,7 @@ export function ExactTime({ ms }: { readonly ms: number }) {
   return (
     <>
       {dateAndTime(ms)} UTC{' '}
-      <span class="quiet">
+      <span class="quiet whole">
         (<Age ms={ms} />)
       </span>
     </>

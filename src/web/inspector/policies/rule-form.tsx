@@ -1,5 +1,6 @@
 import { ArrowDown, ArrowUp, Plus, Trash2 } from 'lucide';
 import { Icon } from '../parts/icon.tsx';
+import { Marked } from '../parts/prose.tsx';
 import { chainTypes } from '../wallet-facts.ts';
 import {
   aboutSource,
@@ -163,7 +164,8 @@ function ConditionFields(props: {
   const { condition, sources, change } = props;
   const { field_source: source, field, operator } = condition;
   const names = Object.keys(fieldsOf(condition));
-  const isFree = declarationOf(source) !== undefined || prefixOf(source) !== undefined;
+  const declaration = declarationOf(source);
+  const isFree = declaration !== undefined || prefixOf(source) !== undefined;
   return (
     <>
       <div class="fields">
@@ -200,8 +202,13 @@ function ConditionFields(props: {
         <ValueField condition={condition} change={change} />
       </div>
       <p class="small quiet">
-        {aboutSource(source)}
-        {declarationOf(source) !== undefined && ` The JSON below has its \`${declarationOf(source)}\`.`}
+        <Marked
+          text={
+            declaration === undefined
+              ? aboutSource(source)
+              : `${aboutSource(source)} The JSON below has its \`${declaration}\`.`
+          }
+        />
       </p>
     </>
   );
