@@ -42,7 +42,7 @@ function serve(): void {
     let text = '';
     for await (const part of request.setEncoding('utf8')) text += part;
     const sent = text === '' ? String(request.url) : text;
-    const script = /(?:\/|"external_id":\s*")([\djlxyz]+(?:-[\djlxyz]+)*)(?="|$)/.exec(sent)?.[1] ?? '501';
+    const script = /(?:\/|"external_id":\s*")([d\djlxyz]+(?:-[d\djlxyz]+)*)(?="|$)/.exec(sent)?.[1] ?? '501';
     const answers = script.split('-');
     const attempt = attempts.get(script) ?? 0;
     attempts.set(script, attempt + 1);
@@ -55,6 +55,12 @@ function serve(): void {
     const isPage = status !== 200;
     const isJson = !isPage || answer.endsWith('j');
     response.writeHead(status, { 'content-type': isJson ? 'application/json' : 'text/html' });
+    if (answer.endsWith('d')) {
+      // A body that never ends, in which no wait is long.
+      const drip = setInterval(() => response.write(' '), 100);
+      response.on('close', () => clearInterval(drip));
+      return;
+    }
     if (answer.endsWith('l')) response.write(Buffer.alloc(33 * 1024 * 1024, ' '));
     response.end(
       isPage
