@@ -1,5 +1,6 @@
+import { relative } from 'node:path';
 import { Command, CommanderError } from 'commander';
-import { ConfigError } from '../config/config.ts';
+import { ConfigError, NoDatabaseError } from '../config/config.ts';
 import { packageVersion } from '../config/package-root.ts';
 import { UnmeasurableError } from '../config/start-error.ts';
 import { appsCommand } from './apps.ts';
@@ -179,10 +180,11 @@ function isExpected(error: unknown): error is Error {
 }
 
 /** Prints the error, with advice if there is any, and returns the exit code. */
-function explain(error: unknown): ExitCode {
+async function explain(error: unknown): Promise<ExitCode> {
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
   if (error instanceof ConfigError) {
     console.error(faultText(error.message));
+    if (error instanceof NoDatabaseError) await suggestDataFolder();
     return 2;
   }
   const { code } = error as NodeJS.ErrnoException;
@@ -193,4 +195,13 @@ function explain(error: unknown): ExitCode {
   else if (isExpected(error)) console.error(faultText(error.message));
   else console.error('custos: unexpected error:', error);
   return error instanceof UnmeasurableError ? 3 : 1;
+}
+
+/** Suggests the data folder of the running sandbox, if there is one. */
+async function suggestDataFolder(): Promise<void> {
+  const { findRunningSandbox } = await import('../tools/client/running-sandboxes.ts');
+  const found = findRunningSandbox(undefined);
+  if (found === undefined || found.isGuess || found.data === null) return;
+  const folder = relative('', found.data) || '.';
+  console.error(`custos: the running sandbox has its data in ${folder}, which commands with --data can use`);
 }

@@ -29,6 +29,9 @@ export class ConfigError extends Error {
   }
 }
 
+/** Thrown when a command needs a database and its settings name none. */
+export class NoDatabaseError extends ConfigError {}
+
 type Environment = check.Environment;
 
 /** The unparsed options of `custos sandbox`, `custos exec` and `custos mock`. */
@@ -296,7 +299,7 @@ export function readKeysConfig(env: Environment = process.env): {
 export function readCells(env: Environment = process.env): CellsSettings {
   const reader = readerOf(settings, 'migrate', { env });
   const cells = commandCells(reader, env);
-  throwIfAny(reader.faults, 'no database is configured:');
+  if (reader.faults.length > 0) throw new NoDatabaseError('no database is configured:', reader.faults);
   return cells;
 }
 

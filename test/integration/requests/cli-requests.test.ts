@@ -24,6 +24,7 @@ beforeEach(() => {
 });
 afterEach(() => {
   vi.restoreAllMocks();
+  vi.unstubAllEnvs();
   if (TMPDIR === undefined) delete process.env.TMPDIR;
   else process.env.TMPDIR = TMPDIR;
   rmSync(folder, { recursive: true });
@@ -78,6 +79,19 @@ describe('commands without options', () => {
     );
     await expect(run('reset')).resolves.toMatchObject({ code: 2, errors: expect.stringContaining(guessed) });
     expect(findRunningSandbox('/srv/../srv/custos')?.base_url).toBe('https://127.0.0.1:4012');
+  });
+
+  test('a command that needs a database suggests the data folder of the running sandbox', async () => {
+    vi.stubEnv('DATABASE_URL', undefined);
+    const suggestion = 'the running sandbox has its data in data, which commands with --data can use';
+    const withdraw = announceSandbox(announcement());
+    expect((await run('apps', 'list')).errors).not.toContain('running sandbox');
+    withdraw();
+    announceSandbox({ ...announcement(), data: join(process.cwd(), 'data') });
+    await expect(run('apps', 'list')).resolves.toMatchObject({
+      code: 2,
+      errors: expect.stringMatching(`no database is configured:[^]*\n.*${suggestion}$`),
+    });
   });
 
   test('commands without options ignore a sandbox that was killed', () => {
