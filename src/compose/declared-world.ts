@@ -93,7 +93,7 @@ export function declaredWorld(
       const { world } = file;
       const areSameRules = isDeepStrictEqual(before?.faults, world.faults);
       const keepsRules = areSameRules && ownFaults.every((id) => context.faults.find(id) !== undefined);
-      // The file's fault rules must not make its own requests fail.
+      // Fault rules spare requests of the sandbox itself, but not the events and transactions that these cause.
       if (!keepsRules) for (const id of ownFaults) context.faults.remove(id);
       for (const section of Object.keys(namedSections) as NamedSection[]) {
         for (const name of Object.keys(world[section])) await unlessFaulty(() => ensure(run, section, name));
