@@ -85,7 +85,9 @@ export function signExample(chainType: string): { operation: string; body: objec
  * Returns the seeded keys that sign for an owner: as many of its members as must sign. Returns none for a wallet without
  * an owner, and for an owner whose members have no seeded key.
  */
-export function ownerSigners(owner: SandboxOwner | null | undefined): readonly SandboxSigner[] {
+export function ownerSigners(
+  owner: Pick<SandboxOwner, 'members' | 'threshold'> | null | undefined,
+): readonly SandboxSigner[] {
   if (owner === null || owner === undefined) return [];
   const names = owner.members
     .filter(({ type }) => type === 'public_key')

@@ -1,6 +1,6 @@
 import { signal, useSignal } from '@preact/signals';
 import { KeyRound, Plus } from 'lucide';
-import type { SandboxKeyQuorum, SandboxSigner } from '../../../sandbox/generated/schemas.ts';
+import type { SandboxKeyQuorum } from '../../../sandbox/generated/schemas.ts';
 import { readApi } from '../api.ts';
 import { control } from '../control.ts';
 import { shortened } from '../names.ts';
@@ -26,7 +26,7 @@ import {
 } from '../quorum-draft.ts';
 import { goTo } from '../router.tsx';
 import { hrefOf } from '../routes.ts';
-import { allPages } from '../wallet-facts.ts';
+import { allPages, ownerSigners } from '../wallet-facts.ts';
 
 /** The address of the form of a new key quorum. */
 const NEW = 'new';
@@ -215,7 +215,7 @@ interface FormProps {
 /** The form of a key quorum: its name, how many must sign, and its members by name. */
 function QuorumForm({ stored, onSaved }: FormProps) {
   const draft = useSignal<QuorumDraft>(stored === undefined ? emptyDraft : draftOf(stored));
-  const signers = useSignal<readonly SandboxSigner[]>([]);
+  const signers = useSignal(ownerSigners(stored));
   const people = useLoaded(readPeople, []);
   const sending = useSending();
   const { name, threshold, members } = draft.value;

@@ -30,7 +30,7 @@ const columns: readonly Column<SandboxTransaction>[] = [
   { title: 'Chain', width: 116, isExtra: true, cell: ({ caip2 }) => <Chain id={caip2} /> },
   { title: 'Status', width: 124, slot: 'status', cell: ({ status }) => <Status of={status} /> },
   {
-    ...{ title: 'Fee', width: 130, align: 'end', isExtra: true, isDim: true },
+    ...{ title: 'Fee', width: 170, align: 'end', isExtra: true, isDim: true },
     cell: ({ fee, is_sponsored: isSponsored }) =>
       isSponsored ? 'sponsored' : fee === null ? '' : `${fee.amount} ${fee.asset.toUpperCase()}`,
   },
