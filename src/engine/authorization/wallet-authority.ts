@@ -57,8 +57,8 @@ export interface WalletAuthority {
   readonly policies?: WalletPolicies | undefined;
 }
 
-/** What a caller presents to prove that it may use a wallet's key. */
-export interface AuthorizedUse extends KnownQuorums {
+/** What a caller presents to prove that it may use a wallet's key. Nothing in it has been verified. */
+export interface KeyUseClaim extends KnownQuorums {
   readonly authority: WalletAuthority;
   /** Undefined for an automation. */
   readonly evidence?: Evidence | undefined;
@@ -122,11 +122,11 @@ interface AuthorizedTask {
  * for malformed input.
  */
 export async function requireAuthorizedTask(
-  use: AuthorizedUse & ReadQuorums,
+  claim: KeyUseClaim & ReadQuorums,
   occasion: UseOccasion,
   { task, openSeal, building }: Authorizing,
 ): Promise<AuthorizedTask> {
-  const { authority, evidence } = use;
+  const { authority, evidence } = claim;
   const unlimited = { addresses: [] };
   const feeCeilings = building?.feeCeilings;
   // No signature is needed. A key with an owner cannot be opened under this authority, so it cannot be used here.
@@ -148,7 +148,7 @@ export async function requireAuthorizedTask(
   const part = requireRequested(request, { rest, chainType, appId, building }, task);
   if (feeCeilings !== undefined) requireFeesBelow({ body: request.body, rest }, task, feeCeilings);
   const parties = task.kind === 'sign' ? [authority.owner, ...authority.signers] : [authority.owner];
-  const place = await requireQuorumSignature(use, evidence, { parties, nowMs: occasion.nowMs });
+  const place = await requireQuorumSignature(claim, evidence, { parties, nowMs: occasion.nowMs });
   const pin = authority.policies === undefined ? null : policyOfParty(authority.policies, place);
   const addresses = part?.accounts ?? accountsOf(request, task);
   // Automations sign transactions without a request, so nothing limits their number, and they use no budget.
@@ -159,17 +159,17 @@ export async function requireAuthorizedTask(
     ...{ request: { ...request, expiryMs: request.expiryMs ?? null }, expiryMs: request.expiryMs },
   };
   if (pin === null) return { addresses, spending };
-  const { address } = use;
+  const { address } = claim;
   if (typeof address !== 'string') throw new UnauthorizedUseError('expected the address of the wallet');
-  const policy = await openPinned(use, pin, openSeal);
+  const policy = await openPinned(claim, pin, openSeal);
   const known = await requestedAction({ request, rest, part }, task, { chainType, address });
-  requireAllowed(policy, known, evaluationTimeOf(use.judgedAtMs, occasion.nowMs));
+  requireAllowed(policy, known, evaluationTimeOf(claim.judgedAtMs, occasion.nowMs));
   return { addresses: [...addresses, address], spending };
 }
 
 /** Returns the pinned policy, after checking that its owner has signed its content. */
 async function openPinned(
-  { policies = [] }: AuthorizedUse,
+  { policies = [] }: KeyUseClaim,
   { id, seal }: PolicyPin,
   openSeal: OpenSeal,
 ): Promise<AgreedPolicy> {
@@ -183,23 +183,23 @@ async function openPinned(
 
 /** Returns the authority after a request that changes who may use a wallet. Requires that the owner has signed it. */
 export async function changedAuthority(
-  use: AuthorizedUse & ReadQuorums,
+  claim: KeyUseClaim & ReadQuorums,
   occasion: UseOccasion,
 ): Promise<WalletAuthority> {
-  const { authority, quorums, evidence } = use;
+  const { authority, quorums, evidence } = claim;
   if (evidence === undefined) throw new UnauthorizedUseError('expected a request that the owner has signed');
   const request = readEvidence(evidence);
   requireOccasion(request, occasion);
   const rest = restOfWallet(request, occasion);
   if (authority.owner !== null) {
-    await requireQuorumSignature(use, evidence, { parties: [authority.owner], nowMs: occasion.nowMs });
+    await requireQuorumSignature(claim, evidence, { parties: [authority.owner], nowMs: occasion.nowMs });
   }
   if (attachesAutomations(request, rest)) return { ...authority, isAutomated: true };
   if (request.method !== 'PATCH' || rest !== '')
     throw new UnauthorizedUseError('expected a change of a wallet');
   const owner = ownerAfter(request.body, authority.owner, quorums);
   const { additional_signers: signers } = request.body;
-  const policies = changedPolicies(use, request.body);
+  const policies = changedPolicies(claim, request.body);
   return {
     owner,
     signers: signers === undefined ? authority.signers : referencesOfSigners(quorums, signers),
@@ -214,7 +214,7 @@ export async function changedAuthority(
  * NOTE: the ids are signed, but the server chooses the secret of a policy that was not pinned before.
  */
 function changedPolicies(
-  { authority, pins }: AuthorizedUse,
+  { authority, pins }: KeyUseClaim,
   body: SignedRequestContent['body'],
 ): WalletPolicies | undefined {
   const before = authority.policies ?? pins?.before ?? noPolicies(authority.signers.length);

@@ -29,10 +29,9 @@ import {
 import { MAX_ATTACHED } from '../../access/automations/automation.ts';
 import { requireOwner } from '../../access/owners/require-owner.ts';
 import { lockWallet } from '../../wallets/wallet-automations/wallet-automation.ts';
-import { signersOf } from '../../wallets/wallet-uses/use-wallet.ts';
 import { createWalletKey, insertWallet, type NewWalletRow } from '../../wallets/wallets/create-wallet.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
-import type { WalletRow } from '../../wallets/wallets/wallet.entity.ts';
+import { signersOf, type WalletRow } from '../../wallets/wallets/wallet.entity.ts';
 import { changeAuthority } from '../../wallets/wallets/wallet-keys.ts';
 import { depositChains, ZERO_ADDRESS } from './deposit-chains.ts';
 import { overlaps, type ResolvedRoute, resolveRoute, routeKey } from './deposit-routes.ts';

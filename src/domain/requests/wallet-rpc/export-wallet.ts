@@ -13,7 +13,7 @@ import { walletKeyBinding } from '../../base/sealed-keys/sealed-keys.ts';
 import { authorizeUse } from '../../wallets/wallet-uses/use-wallet.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
 import { WalletEntity, type WalletRow } from '../../wallets/wallets/wallet.entity.ts';
-import { askUnderRecordedOwner, authorizedUseOf, findWalletKey } from '../../wallets/wallets/wallet-keys.ts';
+import { askUnderRecordedOwner, findWalletKey, loadKeyUseClaim } from '../../wallets/wallets/wallet-keys.ts';
 
 /**
  * Exports a wallet's private key or its seed phrase to its owner, encrypted to the recipient's key (HPKE). The policy
@@ -59,9 +59,9 @@ async function sealedExport(
 ): Promise<HpkeMessage | undefined> {
   const what = { form: isPhrase ? 'phrase' : 'private-key', recipient } as const;
   const { authority, ...sealed } = await findWalletKey(context, wallet);
-  const use = await authorizedUseOf(context, wallet, authority);
+  const claim = await loadKeyUseClaim(context, wallet, authority);
   try {
-    return await askUnderRecordedOwner(context, use, (shown) =>
+    return await askUnderRecordedOwner(context, claim, (shown) =>
       context.keyStore.exportWalletKey(sealed, walletKeyBinding(wallet), what, shown),
     );
   } catch (error) {
