@@ -126,14 +126,14 @@ export async function createCryptoDepositAccount(
   const { deposit_address_strategy: strategy } = body;
   const isOwn = usesOwnAddress(wallet, strategy);
   const signers = isOwn ? [] : signersOf(wallet);
-  await requireOwner(context, { ownerId: wallet.owner_id, signers });
+  const authorization = await requireOwner(context, { ownerId: wallet.owner_id, signers });
   if (isOwn) requireAutomatable(wallet);
   else if (strategy === 'require_destination') throw noOwnAddress(wallet);
   const routes = unwrapPlan(planned);
   await lockWallet(context, wallet);
   const accounts: CryptoDepositAddressRoute[] = [];
   for (const route of routes) accounts.push(accountView(await openRoute(context, { wallet, route, isOwn })));
-  if (isOwn) await changeAuthority(context, wallet, wallet);
+  if (isOwn) await changeAuthority(context, { before: wallet, after: wallet, authorization });
   return accounts;
 }
 

@@ -109,6 +109,7 @@ export async function executeWalletSwap(
   const sent = await sendSteps(context, wallet, {
     ...{ type: 'swap', referenceId: body.reference_id, builds: swap.builds },
     readsEffects: offer.by === 'route',
+    authorization: use.authorization,
   });
   return beginWalletAction(context, wallet.id, {
     ...{ type: 'swap', nonce: body.nonce, referenceId: body.reference_id },

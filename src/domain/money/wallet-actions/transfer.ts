@@ -271,6 +271,7 @@ export async function transferFromWallet(
     type: 'transfer',
     referenceId: body.reference_id,
     builds: [transfer.build],
+    authorization: use.authorization,
   });
   return beginWalletAction(context, wallet.id, {
     type: 'transfer',

@@ -14,7 +14,7 @@ import {
   openRunningTotals,
   type SpendingTotals,
 } from '../../access/aggregations/spending-totals.ts';
-import { requireOwner, type SignedBy } from '../../access/owners/require-owner.ts';
+import { type Authorization, requireOwner, type SignedBy } from '../../access/owners/require-owner.ts';
 import {
   evaluatePolicies,
   type NamedPolicy,
@@ -161,7 +161,9 @@ interface UseRequest<Decoded extends DecodedUse> extends WalletUse {
 }
 
 /** A use of a wallet that its owner or signer has authorized and that its policies allow. */
-interface AuthorizedUse<Decoded extends DecodedUse> {
+export interface AuthorizedUse<Decoded extends DecodedUse = DecodedUse> {
+  /** It is passed on to the key store as evidence. */
+  readonly authorization: Authorization;
   /** The result of `decode`. */
   readonly decoded: Decoded;
   /**
@@ -185,12 +187,11 @@ export async function authorizeUse<Decoded extends DecodedUse>(
   { operation, request, decode, mayBeSigner }: UseRequest<Decoded>,
 ): Promise<AuthorizedUse<Decoded>> {
   const signers = mayBeSigner ? signersOf(wallet) : [];
-  const signedBy = await requireOwner(context, { ownerId: wallet.owner_id, signers });
-  context.proof.noted.signerId = signedBy.kind === 'signer' ? signedBy.signerId : undefined;
+  const authorization = await requireOwner(context, { ownerId: wallet.owner_id, signers });
   const decoded = await decode();
   const { action } = decoded;
   const totals = isCounted(action) ? await totalsFor(context, wallet, decoded) : nothingCounted;
-  const policies = applicablePolicies(wallet, signedBy);
+  const policies = applicablePolicies(wallet, authorization.party);
   const evaluated = policies.length === 0 ? action : await actionToEvaluate(context, action);
   const judge = (by: Pick<SpendingTotals, 'totalOf'>) =>
     inSpan(policySpan, () => evaluatePolicies(context, policies, evaluated, by));
@@ -206,6 +207,7 @@ export async function authorizeUse<Decoded extends DecodedUse>(
   if (denial !== undefined) throw denied(context, record, denial);
   notePolicies(context.notes, policyIds);
   return {
+    authorization,
     decoded,
     async record() {
       if ('lock' in totals) {
@@ -258,18 +260,20 @@ function denied(
 type KeyContext = Pick<OperationContext, 'app' | 'em' | 'nowMs' | 'proof' | 'keyStore'>;
 
 /**
- * Signs with a wallet's key. The caller has authorized this use of the wallet.
+ * Signs with a wallet's key.
  *
+ * @param authorization how this use of the wallet was authorized.
  * @throws SigningInputError; ApiError transaction_broadcast_failure when the request has used up its signing budget;
  * and what the key store throws.
  */
 export async function signWithWalletKey<Method extends SigningMethod>(
   context: KeyContext,
   wallet: WalletRow,
+  authorization: Authorization,
   task: SigningTask<Method>,
 ): Promise<SigningMethods[Method]['data']> {
   const { authority, ...sealed } = await findWalletKey(context, wallet);
-  const claim = await loadKeyUseClaim(context, wallet, authority);
+  const claim = await loadKeyUseClaim(context, wallet, authority, authorization);
   try {
     return await askUnderRecordedOwner(context, claim, (shown) =>
       context.keyStore.signWithWallet(sealed, walletKeyBinding(wallet), task, shown),

@@ -11,7 +11,12 @@ import type { WalletAdditionalSigner } from '../../../generated/schemas.ts';
 import type { ChangedKey, KeyStore, SealedKey } from '../../../ports/key-store.ts';
 import type { OperationContext } from '../../../ports/operation-context.ts';
 import { knownUsers, loadQuorumRecords, withRecordedOwner } from '../../access/key-quorums/quorum-records.ts';
-import { type AdditionalSigner, evidenceOf } from '../../access/owners/require-owner.ts';
+import {
+  type AdditionalSigner,
+  type Authorization,
+  evidenceOf,
+  type SignedBy,
+} from '../../access/owners/require-owner.ts';
 import { findPins, loadPolicyRecords } from '../../access/policies/policy-seals.ts';
 import { masterKeyCheckBinding, walletKeyBinding } from '../../base/sealed-keys/sealed-keys.ts';
 import { prepareQuery } from '../../prepared-query.ts';
@@ -69,12 +74,16 @@ export async function loadKeyUseClaim(
   context: ClaimContext,
   wallet: Pick<WalletRow, 'owner_id' | 'additional_signers' | 'address'>,
   authority: string | null,
+  authorization: Authorization,
 ): Promise<KeyUseClaim | undefined> {
   if (authority === null) return undefined;
-  const claim = await loadClaim(context, JSON.parse(authority) as WalletAuthority, partiesOf(wallet));
+  const claim = await loadClaim(context, authorization, {
+    authority: JSON.parse(authority) as WalletAuthority,
+    quorumIds: partiesOf(wallet),
+  });
   const { policies } = claim.authority;
   if (policies === undefined || claim.evidence === undefined) return claim;
-  const pin = pinFor(policies, signersOf(wallet), context.proof.noted.signerId);
+  const pin = pinFor(policies, signersOf(wallet), authorization.party);
   if (pin === null) return claim;
   const records = await loadPolicyRecords(context, [pin.id]);
   return { ...claim, address: wallet.address, policies: records, judgedAtMs: context.nowMs };
@@ -100,19 +109,19 @@ export async function askUnderRecordedOwner<Claim extends KeyUseClaim | undefine
 function pinFor(
   policies: WalletPolicies,
   signers: readonly AdditionalSigner[],
-  signerId: string | undefined,
+  party: SignedBy,
 ): PolicyPin | null {
-  if (signerId === undefined) return policies.wallet;
-  return policyOfParty(policies, 1 + signers.findIndex((signer) => signer.signerId === signerId));
+  if (party.kind !== 'signer') return policies.wallet;
+  return policyOfParty(policies, 1 + signers.findIndex(({ signerId }) => signerId === party.signerId));
 }
 
 /** Loads a claim without policies: the authority, the records of these key quorums, and the evidence. */
 async function loadClaim(
   context: ClaimContext,
-  authority: WalletAuthority,
-  quorumIds: readonly string[],
+  authorization: Authorization,
+  { authority, quorumIds }: { readonly authority: WalletAuthority; readonly quorumIds: readonly string[] },
 ): Promise<KeyUseClaim> {
-  const evidence = evidenceOf(context);
+  const evidence = evidenceOf(context, authorization);
   // Servers of earlier versions, which may still be running, do not store the requests that members sign.
   if (evidence === undefined && context.proof.agreed !== undefined) {
     throw new ApiError(
@@ -143,21 +152,16 @@ function partyFieldsOf(wallet: Pick<WalletRow, 'policy_id' | 'additional_signers
  * Has the key store seal a wallet's key under the authority that a request changes. The caller has locked the wallet.
  * Does nothing for a custodial wallet.
  *
- * @param before the wallet before the change.
- * @param after the wallet after the change.
  * @throws ApiError invalid_state for an intent whose signatures an earlier version collected.
  */
-export async function changeAuthority(
-  context: OperationContext,
-  before: WalletRow,
-  after: WalletRow,
-): Promise<void> {
+export async function changeAuthority(context: OperationContext, change: AuthorityChange): Promise<void> {
+  const { before } = change;
   if (before.custody_provider !== null) return;
   const key = await findWalletKey(context, before);
   const changed =
     key.authority === null
-      ? await firstAuthority(context, key, { before, after })
-      : await agreedAuthority(context, { ...key, authority: key.authority }, { before, after });
+      ? await firstAuthority(context, key, change)
+      : await agreedAuthority(context, { ...key, authority: key.authority }, change);
   if (changed === undefined) return;
   await context.em
     .getKysely<Tables>()
@@ -172,9 +176,12 @@ export async function changeAuthority(
     .execute();
 }
 
-interface Change {
+/** A change of a wallet that may change who may use it. */
+interface AuthorityChange {
   readonly before: WalletRow;
   readonly after: WalletRow;
+  /** How the request for the change was authorized. */
+  readonly authorization: Authorization;
 }
 
 /**
@@ -184,11 +191,14 @@ interface Change {
 async function agreedAuthority(
   context: OperationContext,
   { authority, ...sealed }: StoredWalletKey & { readonly authority: string },
-  { before, after }: Change,
+  { before, after, authorization }: AuthorityChange,
 ): Promise<ChangedKey> {
   // Put the new owner first. If both are key quorums of the same single key, the body names the new one.
-  const ids = [...new Set([...partiesOf(after), ...partiesOf(before)])];
-  const claim = await loadClaim(context, JSON.parse(authority) as WalletAuthority, ids);
+  const quorumIds = [...new Set([...partiesOf(after), ...partiesOf(before)])];
+  const claim = await loadClaim(context, authorization, {
+    authority: JSON.parse(authority) as WalletAuthority,
+    quorumIds,
+  });
   const pins = {
     before: await policiesOf(context, partyFieldsOf(before)),
     named: await findPins(context, policyIdsOf(partyFieldsOf(after))),
@@ -205,7 +215,7 @@ async function agreedAuthority(
 async function firstAuthority(
   context: OperationContext,
   { authority: _, ...sealed }: StoredWalletKey,
-  { before, after }: Change,
+  { before, after }: AuthorityChange,
 ): Promise<ChangedKey | undefined> {
   const { owner_id: ownerId } = after;
   const found = ownerId === null ? undefined : await authorityUnder(context, ownerId, partyFieldsOf(after));
