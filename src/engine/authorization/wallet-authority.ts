@@ -143,26 +143,28 @@ export async function requireAuthorizedTask(
   }
   const request = readEvidence(evidence);
   requireOccasion(request, occasion);
-  const rest = restOfWallet(request, occasion);
+  const subpath = subpathOf(request, occasion);
   const { chainType, appId } = occasion;
-  const part = requireRequested(request, { rest, chainType, appId, building }, task);
-  if (feeCeilings !== undefined) requireFeesBelow({ body: request.body, rest }, task, feeCeilings);
+  const builtPart = requireRequested(request, { subpath, chainType, appId, building }, task);
+  if (feeCeilings !== undefined) requireFeesBelow({ body: request.body, subpath }, task, feeCeilings);
   const parties = task.kind === 'sign' ? [authority.owner, ...authority.signers] : [authority.owner];
-  const place = await requireQuorumSignature(claim, evidence, { parties, nowMs: occasion.nowMs });
-  const pin = authority.policies === undefined ? null : policyOfParty(authority.policies, place);
-  const addresses = part?.accounts ?? accountsOf(request, task);
+  const partyIndex = await requireQuorumSignature(claim, evidence, { parties, nowMs: occasion.nowMs });
+  const policyPin = authority.policies === undefined ? null : policyOfParty(authority.policies, partyIndex);
+  const addresses = builtPart?.accounts ?? accountsOf(request, task);
   // Automations sign transactions without a request, so nothing limits their number, and they use no budget.
   const isFreeAnyway = authority.isAutomated && isTransactionTask(task);
-  const spent = isFreeAnyway ? undefined : spendingOf({ body: request.body, rest, part }, task, feeCeilings);
+  const spent = isFreeAnyway
+    ? undefined
+    : spendingOf({ body: request.body, subpath, builtPart }, task, feeCeilings);
   const spending = spent && {
-    ...{ ...spent, walletId: occasion.walletId, party: parties[place]! },
+    ...{ ...spent, walletId: occasion.walletId, party: parties[partyIndex]! },
     ...{ request: { ...request, expiryMs: request.expiryMs ?? null }, expiryMs: request.expiryMs },
   };
-  if (pin === null) return { addresses, spending };
+  if (policyPin === null) return { addresses, spending };
   const { address } = claim;
   if (typeof address !== 'string') throw new UnauthorizedUseError('expected the address of the wallet');
-  const policy = await openPinned(claim, pin, openSeal);
-  const known = await requestedAction({ request, rest, part }, task, { chainType, address });
+  const policy = await openPinned(claim, policyPin, openSeal);
+  const known = await requestedAction({ request, subpath, builtPart }, task, { chainType, address });
   requireAllowed(policy, known, evaluationTimeOf(claim.judgedAtMs, occasion.nowMs));
   return { addresses: [...addresses, address], spending };
 }
@@ -190,12 +192,12 @@ export async function changedAuthority(
   if (evidence === undefined) throw new UnauthorizedUseError('expected a request that the owner has signed');
   const request = readEvidence(evidence);
   requireOccasion(request, occasion);
-  const rest = restOfWallet(request, occasion);
+  const subpath = subpathOf(request, occasion);
   if (authority.owner !== null) {
     await requireQuorumSignature(claim, evidence, { parties: [authority.owner], nowMs: occasion.nowMs });
   }
-  if (attachesAutomations(request, rest)) return { ...authority, isAutomated: true };
-  if (request.method !== 'PATCH' || rest !== '')
+  if (attachesAutomations(request, subpath)) return { ...authority, isAutomated: true };
+  if (request.method !== 'PATCH' || subpath !== '')
     throw new UnauthorizedUseError('expected a change of a wallet');
   const owner = ownerAfter(request.body, authority.owner, quorums);
   const { additional_signers: signers } = request.body;
@@ -225,10 +227,10 @@ function changedPolicies(
  * Returns whether the request allows automations. An automation of a deposit address also converts deposits to the
  * wallet's own address.
  */
-function attachesAutomations({ method, body }: SignedRequestContent, rest: string): boolean {
+function attachesAutomations({ method, body }: SignedRequestContent, subpath: string): boolean {
   if (method !== 'POST') return false;
   const { deposit_address_strategy: strategy = 'dedicated' } = body;
-  return Object.hasOwn(automatingPaths, rest) && automatingPaths[rest]!(strategy);
+  return Object.hasOwn(automatingPaths, subpath) && automatingPaths[subpath]!(strategy);
 }
 
 /**
@@ -246,7 +248,7 @@ export const automatingPaths: Readonly<Record<string, (strategy: unknown) => boo
  * NOTE: only the server knows the external ids of wallets. An owner who signs one lets the server choose among the
  * owner's wallets.
  */
-function restOfWallet({ path }: SignedRequestContent, { walletId }: UseOccasion): string {
+function subpathOf({ path }: SignedRequestContent, { walletId }: UseOccasion): string {
   const found = /^\/v1\/wallets\/([^/]+)(\/.*)?$/.exec(path);
   const named = found === null ? undefined : decodeURIComponent(found[1]!);
   if (named === walletId || named?.startsWith('ext_wal_') === true) return found![2] ?? '';

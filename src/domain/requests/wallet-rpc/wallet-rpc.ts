@@ -140,20 +140,20 @@ function decodeRpc(
     case 'send':
       return decodeSend(context, wallet, plan.send);
     case 'spark':
-      return decodeQuestion(request, plan.answer);
+      return decodeReadingRequest(request, plan.answer);
     case 'signature':
       assert(isSignatureRequest(request), 'methods that only sign need nothing from outside');
-      return decodeSignature(context, wallet, { request, ...plan });
+      return decodeSigningRequest(context, wallet, { request, ...plan });
   }
 }
 
 /**
- * Returns a request that only reads from a network as if it were a signature.
+ * Decodes a request that only reads from a network. The result's `perform` returns the answer that the plan has read.
  *
  * CHOICE: nothing is signed, but owner authorization and policies apply as for a signature, because only callers who
  * may use the wallet may call its RPC.
  */
-async function decodeQuestion(request: WalletRpcRequest, answer: object): Promise<DecodedRpc> {
+async function decodeReadingRequest(request: WalletRpcRequest, answer: object): Promise<DecodedRpc> {
   return {
     action: await decodeRpcAction(request),
     async perform({ record }) {
@@ -163,7 +163,8 @@ async function decodeQuestion(request: WalletRpcRequest, answer: object): Promis
   };
 }
 
-async function decodeSignature(
+/** Decodes a request that only signs. The result's `perform` signs and returns the method's data. */
+async function decodeSigningRequest(
   context: OperationContext,
   wallet: FoundWallet,
   {
