@@ -81,7 +81,7 @@ async function userKeysOf(
 
 /**
  * Reads the keys of users in the form that the key store expects. If a key quorum pins its users, the result also
- * contains the key that verifies the vouchers for their keys.
+ * contains the vouchers for their keys, and the voucher key that verifies these.
  */
 export async function knownUsers(
   context: Parameters<typeof userKeysOf>[0],
