@@ -253,7 +253,7 @@ export type RequestFault = { readonly ruleId: string } & (
     }
 );
 
-/** Called for every request that is about to be executed. */
+/** Returns the fault to inject into a request that is about to be executed. Undefined if no rule selects the request. */
 export type FindRequestFault = (request: SelectableRequest) => RequestFault | undefined;
 
 /** A transaction that enters the pool of a simulated chain. */
@@ -270,7 +270,7 @@ export type TransactionFault =
   /** The block is abandoned `blocks` blocks later. */
   | { readonly effect: 'reorganization'; readonly blocks: number };
 
-/** Called for every transaction that enters a pool. */
+/** Returns the fault to inject into a transaction that enters a pool. Undefined if no rule selects the transaction. */
 export type DrawTransactionFault = (transaction: SelectableTransaction) => TransactionFault | undefined;
 
 /** An event that is delivered to a webhook endpoint. */
@@ -287,7 +287,7 @@ interface DeliveryDelay {
   readonly keepsOrder: boolean;
 }
 
-/** Called for every new delivery. */
+/** Returns the delay of a new delivery. Undefined if no rule selects the event. */
 export type DelayDelivery = (event: SelectableEvent) => DeliveryDelay | undefined;
 
 /** The record of one use of a wallet, as it is stored. */

@@ -215,7 +215,7 @@ interface Explanation {
 
 interface ExplainedPolicy {
   readonly policy_id: string;
-  /** The decision of the policy engine. */
+  /** Whether the policy engine allows the request. */
   readonly allowed: boolean;
   /** The same decision, derived from the trace. */
   readonly recomputed: ImpliedDecision;
