@@ -1,11 +1,11 @@
 import { existsSync, readFileSync, realpathSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, resolve, sep } from 'node:path';
-import { Command } from 'commander';
+import { Command, Option } from 'commander';
 import { ConfigError } from '../../config/config.ts';
 import { UnmeasurableError } from '../../config/start-error.ts';
 import type { SandboxClient } from '../../tools/client/sandbox-client.ts';
 import type { Exchange } from '../../tools/coverage/archive.ts';
-import type { Threshold } from '../../tools/coverage/judge.ts';
+import type { Scope, Threshold } from '../../tools/coverage/judge.ts';
 import type { Measured, Recorded } from '../../tools/coverage/measure.ts';
 import {
   addSandboxClientOptions,
@@ -14,6 +14,7 @@ import {
   type SandboxClientFlags,
   withSandbox,
 } from '../sandbox-options.ts';
+import { screenOf } from '../shell/terminal.ts';
 import { readReportTargets, writeReports } from './report-options.ts';
 
 interface CoverageFlags extends SandboxClientFlags {
@@ -22,6 +23,7 @@ interface CoverageFlags extends SandboxClientFlags {
   failUnder?: string[];
   baseline?: string;
   updateBaseline?: boolean;
+  of: Scope;
 }
 
 const formats = ['text', 'json', 'html', 'junit', 'sarif', 'github'] as const;
@@ -31,14 +33,16 @@ Examples:
   $ custos coverage
         of the sandbox that runs here
   $ custos coverage --har recorded.har --format html=coverage.html --format text
-  $ custos coverage --fail-under operations=80 --fail-under 25
+  $ custos coverage --fail-under errors=40 --fail-under operations=10
+        fails below 40 % of the errors of the operations that were called
   $ custos coverage --baseline uncovered.txt \\
       --update-baseline writes the list, or deletes what is covered by now
   $ custos coverage --format github >> "$GITHUB_STEP_SUMMARY"
 
---fail-under takes a share of everything, or of: operations, statuses, errors,
-requests, responses, events, acknowledged, outcomes. A sandbox keeps its latest
-10,000 requests.
+Statuses, errors, requests and responses are those of the operations that were
+called; with --of contract, those of all operations. --fail-under takes a share
+of all of them, or of: operations, statuses, errors, requests, responses,
+events, acknowledged, outcomes. A sandbox keeps its latest 10,000 requests.
 
 Exit codes: 0 sufficient, 1 not sufficient, 2 invalid usage, 3 nothing could be
 measured.`;
@@ -51,6 +55,11 @@ export function coverageCommand(): Command {
       .option('--har <file>', 'an HTTP Archive instead of a running sandbox; repeatable', collect)
       .option('--format <format[=file]>', `${formats.join(', ')}; repeatable (default: text)`, collect)
       .option('--fail-under <percent>', 'the least coverage, as `80` or `operations=80`; repeatable', collect)
+      .addOption(
+        new Option('--of <scope>', 'what is counted: the operations that were called, or all of them')
+          .choices(['called', 'contract'])
+          .default('called'),
+      )
       .option('--baseline <file>', 'fail unless exactly what this file lists is not covered')
       .option(
         '--update-baseline',
@@ -74,8 +83,11 @@ export function coverageCommand(): Command {
         throw new UnmeasurableError('expected requests to operations of the contract, found none');
       }
       const baseline = await readBaseline(flags, measured);
-      const verdict = judgeCoverage(measured, { thresholds, baseline });
-      writeReports(targets, (format) => renderCoverage(format, measured, verdict));
+      const verdict = judgeCoverage(measured, { thresholds, baseline, scope: flags.of });
+      const { paint } = screenOf();
+      writeReports(targets, (format, isFile) =>
+        renderCoverage(format, measured, verdict, isFile ? undefined : paint),
+      );
       if (verdict.faults.length > 0) process.exitCode = 1;
     });
 }

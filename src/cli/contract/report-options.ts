@@ -34,13 +34,13 @@ export function readReportTargets<Format extends string>(
   return targets;
 }
 
-/** Writes each report. `render` returns a report's text in a format. */
+/** Writes each report. `render` returns a report's text in a format, for a file or for standard output. */
 export function writeReports<Format extends string>(
   targets: readonly ReportTarget<Format>[],
-  render: (format: Format) => string,
+  render: (format: Format, isFile: boolean) => string,
 ): void {
   for (const { format, file } of targets) {
-    const text = render(format);
+    const text = render(format, file !== undefined);
     if (file !== undefined) writeFileSync(file, text.endsWith('\n') ? text : `${text}\n`);
     else console.log(text.trimEnd());
   }

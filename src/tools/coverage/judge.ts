@@ -41,6 +41,8 @@ export interface Threshold {
 }
 
 export interface Verdict {
+  /** The scope of the figures. */
+  readonly scope: Scope;
   /** The reasons why the coverage is not sufficient. Empty if it is sufficient. */
   readonly faults: readonly string[];
   /** Combinations that are neither covered nor listed in the baseline. */
@@ -52,10 +54,41 @@ export interface Verdict {
   readonly closed: readonly string[];
 }
 
-export function figuresOf({ rows }: Pick<Measured, 'rows'>): Record<Dimension | 'all', Figure> {
+/** The part of the API document that is counted: that of the operations that were called, or everything. */
+export type Scope = 'called' | 'contract';
+
+/** The dimensions that belong to operations. They are counted for the operations that were called. */
+export const perOperation: readonly Dimension[] = ['statuses', 'errors', 'requests', 'responses'];
+
+/**
+ * Counts what is covered of each dimension. For the scope `called`, the dimensions of operations, and `all`, contain
+ * only operations that were called.
+ *
+ * CHOICE: a client uses a few operations of the API. The errors of all others would hide which errors of its own it
+ * has never met.
+ */
+export function figuresOf(
+  { rows }: Pick<Measured, 'rows'>,
+  scope: Scope = 'contract',
+): Record<Dimension | 'all', Figure> {
+  const called = calledIn({ rows });
+  const isCalled = ({ dimension, operation }: Row): boolean =>
+    perOperation.includes(dimension) && called.has(operation!);
   const names = Object.keys(dimensions) as Dimension[];
-  const figures = names.map((name) => [name, figureOf(rows.filter(({ dimension }) => dimension === name))]);
-  return { ...Object.fromEntries(figures), all: figureOf(rows) };
+  const figures = names.map((name) => {
+    const own = rows.filter(({ dimension }) => dimension === name);
+    return [name, figureOf(scope === 'called' && perOperation.includes(name) ? own.filter(isCalled) : own)];
+  });
+  return { ...Object.fromEntries(figures), all: figureOf(scope === 'called' ? rows.filter(isCalled) : rows) };
+}
+
+/** Returns the operations that were called, and how often. */
+export function calledIn({ rows }: Pick<Measured, 'rows'>): ReadonlyMap<string, number> {
+  return new Map(
+    rows
+      .filter(({ dimension, count }) => dimension === 'operations' && count > 0)
+      .map(({ operation, count }) => [operation!, count]),
+  );
 }
 
 function figureOf(rows: readonly Row[]): Figure {
@@ -70,12 +103,18 @@ export function judgeCoverage(
   {
     thresholds,
     baseline,
-  }: { readonly thresholds: readonly Threshold[]; readonly baseline: string | undefined },
+    scope = 'contract',
+  }: {
+    readonly thresholds: readonly Threshold[];
+    readonly baseline: string | undefined;
+    readonly scope?: Scope;
+  },
 ): Verdict {
-  const figures = figuresOf(measured);
+  const figures = figuresOf(measured, scope);
   const low = thresholds.filter(({ dimension, percent }) => figures[dimension].percent < percent);
   const { unlisted, closed } = compareWithBaseline(measured, baseline);
   return {
+    scope,
     faults: [
       ...low.map(
         ({ dimension, percent }) =>

@@ -3,16 +3,19 @@ import { join } from 'node:path';
 import { packageRoot } from '../../config/package-root.ts';
 import type { ContractDocument } from '../contract/contract-document.ts';
 import { type Check, escapeXml, junitOf, type Report, type Suite, sarifOf } from '../reports.ts';
-import { figuresOf, titleOf, type Verdict } from './judge.ts';
+import { calledIn, type Figure, figuresOf, perOperation, titleOf, type Verdict } from './judge.ts';
 import { type Dimension, dimensions, type Measured, type Row } from './measure.ts';
 
 const style = `
-:root { color-scheme: light dark; --bad: #b3261e; --good: #1b6e3c; --line: #8884; }
+:root { color-scheme: light dark; --bad: #b3261e; --good: #1b6e3c; --line: #8884; --bar: #8883; }
 @media (prefers-color-scheme: dark) { :root { --bad: #ff8a80; --good: #7ddc9f; } }
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem; }
-table { border-collapse: collapse; width: 100%; }
+table { border-collapse: collapse; width: 100%; margin: .5rem 0 1.5rem; }
 th, td { text-align: left; padding: .2rem .6rem; border-bottom: 1px solid var(--line); }
 td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
+th button { font: inherit; font-weight: 600; background: none; border: 0; padding: 0; color: inherit; cursor: pointer; }
+th[aria-sort=ascending] button::after { content: ' ▲'; }
+th[aria-sort=descending] button::after { content: ' ▼'; }
 progress { width: 100%; min-width: 6rem; }
 details { margin: .4rem 0; }
 summary { cursor: pointer; }
@@ -22,7 +25,7 @@ code { font: 13px ui-monospace, monospace; overflow-wrap: anywhere; }
 form { display: flex; gap: 1rem; flex-wrap: wrap; margin: 1rem 0; }
 [hidden] { display: none; }`;
 
-// The page's script. It filters rows by text, and can show only what is not covered.
+// The page's script. It filters rows by text, can show only what is not covered, and sorts the table of operations.
 const script = `
 const text = document.querySelector('#text'), open = document.querySelector('#open');
 const groups = [...document.querySelectorAll('details')].map((group) => ({
@@ -41,15 +44,31 @@ function filter() {
   }
 }
 text.addEventListener('input', filter);
-open.addEventListener('change', filter);`;
+open.addEventListener('change', filter);
+for (const table of document.querySelectorAll('table.sortable')) {
+  const heads = [...table.tHead.rows[0].cells], body = table.tBodies[0];
+  heads.forEach((head, at) => head.firstElementChild?.addEventListener('click', () => {
+    const isUp = head.getAttribute('aria-sort') === 'descending' || (at === 0 && !head.hasAttribute('aria-sort'));
+    for (const other of heads) other.removeAttribute('aria-sort');
+    head.setAttribute('aria-sort', isUp ? 'ascending' : 'descending');
+    const value = (row) => row.cells[at].dataset.value ?? row.cells[at].textContent;
+    const order = (a, b) => at === 0 ? value(a).localeCompare(value(b)) : value(a) - value(b);
+    body.append(...[...body.rows].sort((a, b) => isUp ? order(a, b) : order(b, a)));
+  }));
+}`;
 
-/** Renders one page without external files: the figures, and each operation with its used and unused parts. */
+/**
+ * Renders one page without external files: the figures, the operations with the riskiest first, and each operation
+ * with its used and unused parts.
+ */
 export function coverageHtml(measured: Measured, verdict: Verdict): string {
   const { rows, requests } = measured;
   const byOperation = Map.groupBy(
     rows.filter(({ dimension }) => dimension !== 'operations'),
     ({ operation, dimension }) => operation ?? dimensions[dimension],
   );
+  const byRisk = riskOf(measured).map(({ operation }) => operation);
+  const names = [...byRisk, ...[...byOperation.keys()].filter((name) => !byRisk.includes(name))];
   return `<!doctype html>
 <html lang="en">
 <head>
@@ -63,14 +82,15 @@ export function coverageHtml(measured: Measured, verdict: Verdict): string {
 <h1>Coverage of the contract</h1>
 <p>${requests} requests</p>
 ${verdict.faults.map((fault) => `<p class="bad">${escapeXml(fault)}</p>`).join('\n')}
-${figureTable(measured)}
+${figureGroups(measured, verdict).map(figureTable).join('\n')}
 ${undocumentedList(measured)}
+${riskTable(measured)}
 <h2>Operations, events and decisions</h2>
 <form>
 <label>Filter <input id="text" type="search"></label>
 <label><input id="open" type="checkbox"> only what is not covered</label>
 </form>
-${[...byOperation].map(([name, own]) => group(name, own)).join('\n')}
+${names.map((name) => group(name, byOperation.get(name)!)).join('\n')}
 </main>
 <script>${script}</script>
 </body>
@@ -78,15 +98,58 @@ ${[...byOperation].map(([name, own]) => group(name, own)).join('\n')}
 `;
 }
 
-function figureTable(measured: Measured): string {
-  const figures = figuresOf(measured);
-  const lines = (Object.keys(figures) as (Dimension | 'all')[]).map((dimension) => {
-    const { covered, total, percent } = figures[dimension];
-    const title = escapeXml(titleOf(dimension));
+function figureTable({ title: heading, figures }: ReturnType<typeof figureGroups>[number]): string {
+  const lines = figures.map(({ title: name, covered, total, percent }) => {
+    const title = escapeXml(name);
     return `<tr><th scope="row">${title}</th><td class="number">${covered} / ${total}</td><td class="number">${percent.toFixed(1)} %</td><td><progress max="${Math.max(total, 1)}" value="${covered}" aria-label="${title}"></progress></td></tr>`;
   });
   return `<table>
-<thead><tr><th scope="col">what</th><th scope="col" class="number">covered</th><th scope="col" class="number">share</th><th scope="col"></th></tr></thead>
+<thead><tr><th scope="col">${escapeXml(heading)}</th><th scope="col" class="number">covered</th><th scope="col" class="number">share</th><th scope="col"></th></tr></thead>
+<tbody>
+${lines.join('\n')}
+</tbody>
+</table>`;
+}
+
+/** An operation that was called, with the documented errors that no response had. */
+interface Risk {
+  readonly operation: string;
+  readonly requests: number;
+  readonly seen: number;
+  readonly errors: number;
+}
+
+/**
+ * Returns the operations that were called, those with the most errors that were never met first, then those that are
+ * called most.
+ */
+function riskOf(measured: Measured): Risk[] {
+  const errors = Map.groupBy(
+    measured.rows.filter(({ dimension }) => dimension === 'errors'),
+    ({ operation }) => operation!,
+  );
+  return [...calledIn(measured)]
+    .map(([operation, requests]) => {
+      const own = errors.get(operation) ?? [];
+      const seen = own.filter(({ count }) => count > 0).length;
+      return { operation, requests, seen, errors: own.length };
+    })
+    .sort((a, b) => b.errors - b.seen - (a.errors - a.seen) || b.requests - a.requests);
+}
+
+function riskTable(measured: Measured): string {
+  const lines = riskOf(measured).map(({ operation, requests, seen, errors }) => {
+    const left = errors - seen;
+    const numbers = [requests, seen, errors].map((value) => `<td class="number">${value}</td>`).join('');
+    return `<tr><td><code>${escapeXml(operation)}</code></td>${numbers}<td class="number ${left > 0 ? 'bad' : 'good'}">${left}</td></tr>`;
+  });
+  if (lines.length === 0) return '';
+  const heads = ['calls', 'errors met', 'errors documented'].map(
+    (title) => `<th scope="col" class="number"><button type="button">${title}</button></th>`,
+  );
+  return `<h2>Errors that your tests never met</h2>
+<table class="sortable">
+<thead><tr><th scope="col"><button type="button">operation</button></th>${heads.join('')}<th scope="col" class="number" aria-sort="descending"><button type="button">never met</button></th></tr></thead>
 <tbody>
 ${lines.join('\n')}
 </tbody>
@@ -169,7 +232,9 @@ function undocumentedChecks({ undocumented }: Measured): Check[] {
 function coverageJson(measured: Measured, verdict: Verdict): object {
   const { rows, requests, unknownRequests, undocumented } = measured;
   return {
-    figures: figuresOf(measured),
+    of: verdict.scope,
+    called: calledIn(measured).size,
+    figures: figuresOf(measured, verdict.scope),
     requests,
     unknown_requests: unknownRequests,
     undocumented: Object.fromEntries(undocumented),
@@ -182,8 +247,15 @@ function coverageJson(measured: Measured, verdict: Verdict): object {
 
 const MAX_LISTED = 50;
 
+/** Colors a text for a terminal. */
+export type Paint = (color: 'bold' | 'green' | 'yellow' | 'red', text: string) => string;
+
 /** Returns the figures and the problems as text for a terminal. */
-export function coverageText(measured: Measured, verdict: Verdict): string {
+export function coverageText(
+  measured: Measured,
+  verdict: Verdict,
+  paint: Paint = (_color, text) => text,
+): string {
   const listed = (title: string, names: readonly string[]): string[] => {
     const more = names.length - MAX_LISTED;
     const rest = more > 0 ? [`  … and ${more} more`] : [];
@@ -191,10 +263,17 @@ export function coverageText(measured: Measured, verdict: Verdict): string {
       ? []
       : ['', `${title}:`, ...names.slice(0, MAX_LISTED).map((name) => `  ${name}`), ...rest];
   };
+  const groups = figureGroups(measured, verdict).flatMap(({ title, figures }, index) => [
+    ...(index === 0 ? [] : ['']),
+    paint('bold', title),
+    ...figures.map(({ title: name, covered, total, percent }) => {
+      const share = `${covered} / ${total}`.padStart(11);
+      const color = percent >= 80 ? 'green' : percent >= 40 ? 'yellow' : 'red';
+      return `  ${name.padEnd(34)}  ${share}  ${paint(color, `${percent.toFixed(1)} %`.padStart(7))}`;
+    }),
+  ]);
   return [
-    ...figureLines(measured).map(
-      ([title, share, percent]) => `${title.padEnd(34)}  ${share.padStart(11)}  ${percent.padStart(7)}`,
-    ),
+    ...groups,
     '',
     requestsLine(measured),
     ...listed('Not in the contract', [...measured.undocumented.keys()]),
@@ -212,10 +291,15 @@ export function coverageMarkdown(measured: Measured, verdict: Verdict): string {
       : ['', `**${title}**`, '', ...names.slice(0, MAX_LISTED).map((name) => `- \`${name}\``)];
   return [
     '### Coverage of the contract',
-    '',
-    '| | covered | |',
-    '|---|---:|---:|',
-    ...figureLines(measured).map(([title, share, percent]) => `| ${title} | ${share} | ${percent} |`),
+    ...figureGroups(measured, verdict).flatMap(({ title, figures }) => [
+      '',
+      `| ${title} | covered | |`,
+      '|---|---:|---:|',
+      ...figures.map(
+        ({ title: name, covered, total, percent }) =>
+          `| ${name} | ${covered} / ${total} | ${percent.toFixed(1)} % |`,
+      ),
+    ]),
     '',
     requestsLine(measured),
     ...listed('Not in the contract', [...measured.undocumented.keys()]),
@@ -231,22 +315,36 @@ function requestsLine({ requests, unknownRequests }: Measured): string {
   return `${requests} requests${unknown}`;
 }
 
-function figureLines(measured: Measured): [title: string, share: string, percent: string][] {
-  const figures = figuresOf(measured);
-  return (Object.keys(figures) as (Dimension | 'all')[]).map((dimension) => {
-    const { covered, total, percent } = figures[dimension];
-    return [titleOf(dimension), `${covered} / ${total}`, `${percent.toFixed(1)} %`];
-  });
+interface TitledFigure extends Figure {
+  readonly title: string;
+}
+
+/** Returns the figures under headings: first what the caller's operations offer, then the whole API document. */
+function figureGroups(
+  measured: Measured,
+  { scope }: Verdict,
+): readonly { readonly title: string; readonly figures: readonly TitledFigure[] }[] {
+  const figures = figuresOf(measured, scope);
+  const titled = (names: readonly (Dimension | 'all')[]): TitledFigure[] =>
+    names.map((name) => ({ title: titleOf(name), ...figures[name] }));
+  const all = Object.keys(dimensions) as Dimension[];
+  if (scope === 'contract') return [{ title: 'Of the contract', figures: titled([...all, 'all']) }];
+  const count = calledIn(measured).size;
+  const called = count === 1 ? 'Of the operation that you call' : `Of the ${count} operations that you call`;
+  return [
+    { title: called, figures: titled([...perOperation, 'all']) },
+    { title: 'Of the contract', figures: titled(all.filter((name) => !perOperation.includes(name))) },
+  ];
 }
 
 export function contractDocument(): ContractDocument {
   return JSON.parse(readFileSync(join(packageRoot(), 'openapi', 'openapi.json'), 'utf8')) as ContractDocument;
 }
 
-type Format = 'text' | 'json' | 'html' | 'junit' | 'sarif' | 'github';
+export type Format = 'text' | 'json' | 'html' | 'junit' | 'sarif' | 'github';
 
-export function renderCoverage(format: Format, measured: Measured, verdict: Verdict): string {
-  if (format === 'text') return coverageText(measured, verdict);
+export function renderCoverage(format: Format, measured: Measured, verdict: Verdict, paint?: Paint): string {
+  if (format === 'text') return coverageText(measured, verdict, paint);
   if (format === 'html') return coverageHtml(measured, verdict);
   if (format === 'github') return coverageMarkdown(measured, verdict);
   if (format === 'json') return JSON.stringify(coverageJson(measured, verdict), undefined, 2);

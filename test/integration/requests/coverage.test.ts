@@ -85,7 +85,8 @@ describe('custos coverage', () => {
 
   test('custos coverage is measured by the control plane, too', async () => {
     await useSandbox();
-    const json = JSON.parse((await coverage('--format', 'json')).stdout) as CoverageJson & {
+    const flags = ['--format', 'json', '--of', 'contract'];
+    const json = JSON.parse((await coverage(...flags)).stdout) as CoverageJson & {
       figures: Record<string, { covered: number; total: number }>;
     };
     const measured = async (query: string) => {
@@ -184,7 +185,8 @@ describe('custos coverage', () => {
     const flags = Object.entries(files).flatMap(([name, file]) => ['--format', `${name}=${file}`]);
     const { stdout, code } = await coverage(...flags, '--format', 'text');
     expect(code).toBe(0);
-    expect(stdout).toMatch(/^operations called +2 \/ \d+/);
+    expect(stdout).toMatch(/^Of the 2 operations that you call\n {2}statuses of operations +4 \/ \d+/);
+    expect(stdout).toMatch(/Of the contract\n {2}operations called +2 \/ \d+/);
     expect(Object.values(files).filter((file) => !existsSync(file))).toEqual([]);
     expect(readFileSync(files.html!, 'utf8')).toContain('<!doctype html>');
     expect(JSON.parse(readFileSync(files.sarif!, 'utf8'))).toMatchObject({ version: '2.1.0' });

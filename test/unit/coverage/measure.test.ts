@@ -169,7 +169,7 @@ describe('the verdict', () => {
 
   test('the verdict compares what is not covered with a baseline, which may only shrink', () => {
     const baseline = baselineOf(result);
-    expect(judge(baseline)).toEqual({ faults: [], unlisted: [], closed: [] });
+    expect(judge(baseline)).toEqual({ scope: 'contract', faults: [], unlisted: [], closed: [] });
     expect(judge(`${baseline}getWallet 200  # covered by now\n`)).toMatchObject({
       closed: ['getWallet 200'],
     });
@@ -177,6 +177,42 @@ describe('the verdict', () => {
       faults: ['1 not covered and not in the baseline'],
       unlisted: ['listWallets 200'],
     });
+  });
+
+  test('the figures of the operations that were called leave out what belongs to others', () => {
+    const error = { status: 404, body: { error: 'Wallet not found' } };
+    const both = measured(
+      entry('GET', '/v1/wallets/w', { status: 200, body: {} }),
+      entry('GET', '/v1/wallets/w', error),
+      entry('GET', '/v1/users', { status: 401, body: { error: 'no', code: 'missing_or_invalid_token' } }),
+    );
+    const called = figuresOf(both, 'called');
+    const ofCalled = (dimension: string) =>
+      both.rows.filter(
+        (row) =>
+          row.dimension === dimension && (row.operation === 'getWallet' || row.operation === 'listUsers'),
+      ).length;
+    expect(called.errors).toMatchObject({ covered: 2, total: ofCalled('errors') });
+    expect(called.statuses).toMatchObject({ covered: 3, total: ofCalled('statuses') });
+    expect(called.operations).toEqual(figuresOf(both).operations);
+    const verdict = judgeCoverage(both, {
+      thresholds: [{ dimension: 'errors', percent: 90 }],
+      baseline: undefined,
+      scope: 'called',
+    });
+    expect(verdict.faults).toEqual([`error codes: expected at least 90 %, got ${called.errors.percent} %`]);
+    expect(coverageText(both, verdict)).toMatch(/^Of the 2 operations that you call\n {2}statuses/);
+    const html = coverageHtml(both, verdict);
+    // The operation with more errors that were never met comes first, in the table and in the list.
+    const left = (operation: string) =>
+      both.rows.filter((row) => row.dimension === 'errors' && row.operation === operation && row.count === 0)
+        .length;
+    const [first, second] =
+      left('getWallet') >= left('listUsers') ? ['getWallet', 'listUsers'] : ['listUsers', 'getWallet'];
+    expect(html.indexOf(`<td><code>${first}</code></td>`)).toBeLessThan(
+      html.indexOf(`<td><code>${second}</code></td>`),
+    );
+    expect(html).toContain(`<td class="number bad">${left(first!)}</td>`);
   });
 
   test('the verdict is in every report', () => {
