@@ -321,6 +321,22 @@ export async function payOut(
   return funded;
 }
 
+/** The native asset for the fees of several transactions, in units, by the namespace of the chain. */
+const gasUnits: Readonly<Record<string, string>> = { eip155: '0.1', solana: '0.1', tron: '100' };
+
+/**
+ * Adds enough of the native asset for the fees of several transactions.
+ *
+ * @throws ApiError invalid_data
+ */
+export async function payGas(
+  { chain, address }: Pick<FundSandboxAddressRequest, 'chain' | 'address'>,
+  context: Faucet,
+): Promise<void> {
+  const [namespace = ''] = requireSimulated(context.chains, chain).split(':');
+  await payOut(await readDeposit({ chain, address, amount: gasUnits[namespace] ?? '1' }, context), context);
+}
+
 /**
  * Returns the amount in base units. The body has exactly one of `amount` and `raw_amount`.
  *

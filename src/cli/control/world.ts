@@ -28,6 +28,7 @@ interface FaucetFlags extends SandboxClientFlags {
   chain: string;
   asset?: string;
   token?: string;
+  gas?: boolean;
 }
 
 const faucetExamples = `
@@ -46,7 +47,8 @@ export function faucetCommand(): Command {
       .argument('<amount>', 'in units: 0.5')
       .option('--chain <chain>', 'name or CAIP-2 id of the chain', 'base')
       .option('--asset <name>', 'an asset of the chain, such as usdc (default: the native one)')
-      .option('--token <address>', 'the contract or mint of any token, instead of --asset'),
+      .option('--token <address>', 'the contract or mint of any token, instead of --asset')
+      .option('--gas', 'also add the native asset for fees'),
   )
     .addHelpText('after', faucetExamples)
     .action((recipient: string, amount: string, flags: FaucetFlags) =>
@@ -57,6 +59,7 @@ export function faucetCommand(): Command {
           ...{ chain, amount },
           ...(asset === undefined ? {} : { asset }),
           ...(token === undefined ? {} : { token_address: token }),
+          ...(flags.gas === true ? { with_gas: true } : {}),
         });
         const { address, caip2, transaction_hash: hash } = deposit;
         const balance = unitsText(BigInt(deposit.raw_balance), deposit.decimals);

@@ -2,7 +2,14 @@ import { TransactionEntity } from '../../domain/money/transactions/transaction.e
 import { chainOfCaip2 } from '../../engine/assets/known-chains.ts';
 import { ApiError, invalidField, notFound } from '../../errors.ts';
 import type { Handler } from '../control-plane.ts';
-import { payOut, readDeposit, requireSimulated, rpcChain, type StoredAbi } from '../controllable-chains.ts';
+import {
+  payGas,
+  payOut,
+  readDeposit,
+  requireSimulated,
+  rpcChain,
+  type StoredAbi,
+} from '../controllable-chains.ts';
 import type { SandboxTransactionEffect } from '../generated/schemas.ts';
 import { answerMessage } from '../json-rpc.ts';
 import {
@@ -17,6 +24,7 @@ export const fundAddress: Handler<'fundAddress'> = async ({ body }, context) => 
   const given = await readDeposit(body, context);
   const { caip2, address, tokenAddress, rawAmount, decimals } = given;
   const funded = await payOut(given, context);
+  if (body.with_gas === true && tokenAddress !== null) await payGas(body, context);
   return {
     caip2,
     address,

@@ -40,19 +40,23 @@ export function whyFunds({ code, data }: RefusedRequest): Why | undefined {
   }
   const { decimals } = asset;
   const rest = unitsOf(missing, decimals);
-  const command = `custos faucet ${address} ${rest} --chain ${chain.name}${token === null ? '' : ` --asset ${asset.asset}`}`;
+  // A wallet that lacks a token often lacks gas as well, which only the next attempt would show.
+  const of = token === null ? '' : ` --asset ${asset.asset} --gas`;
+  const command = `custos faucet ${address} ${rest} --chain ${chain.name}${of}`;
+  const title = `Add ${rest} ${asset.asset}${token === null ? '' : ' and gas'}`;
   const found = problem({
     subject: `the balance of \`${address}\` on ${chain.name}`,
     expected: `${unitsOf(needed, decimals)} ${asset.asset}`,
     came: `${unitsOf(present, decimals)} ${asset.asset}`,
-    next: `Run \`${command}\`, which adds the rest.`,
+    next: `Run \`${command}\`, which adds the rest${token === null ? '' : ' and the gas for fees'}.`,
   });
-  const body = { chain: caip2, address, ...(token === null ? {} : { asset: asset.asset }), amount: rest };
+  const named = token === null ? {} : { asset: asset.asset, with_gas: true };
+  const body = { chain: caip2, address, ...named, amount: rest };
   return because('chain', [found], {
     evidence,
     repairs: [
-      { kind: 'call', title: `Add ${rest} ${asset.asset}`, operation: 'fundAddress', body },
-      { kind: 'command', title: `Add ${rest} ${asset.asset} in a terminal`, command },
+      { kind: 'call', title, operation: 'fundAddress', body },
+      { kind: 'command', title: `${title} in a terminal`, command },
       again,
     ],
   });

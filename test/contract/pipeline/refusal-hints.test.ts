@@ -457,7 +457,7 @@ describe('the hint says what is wrong:', () => {
       body: { source: { asset: 'usdc', chain: 'base', amount: '2.5' }, destination: { address: to } },
     });
     expect(transfer.hint).toBe(
-      `The balance of \`${address}\` on base: expected 2.5 usdc, got 0 usdc. Run \`custos faucet ${address} 2.5 --chain base --asset usdc\`, which adds the rest.`,
+      `The balance of \`${address}\` on base: expected 2.5 usdc, got 0 usdc. Run \`custos faucet ${address} 2.5 --chain base --asset usdc --gas\`, which adds the rest and the gas for fees.`,
     );
   });
 
