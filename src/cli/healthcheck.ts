@@ -1,6 +1,6 @@
 import { Command, InvalidArgumentError } from 'commander';
 import { StartError } from '../config/start-error.ts';
-import { addSandboxClientOptions, type SandboxClientFlags, withSandbox } from './sandbox-options.ts';
+import { addSandboxAddressOptions, type SandboxClientFlags, withSandbox } from './sandbox-options.ts';
 
 const TIMEOUT_MS = 5_000;
 
@@ -17,7 +17,7 @@ Exit codes: 0 healthy, 1 not healthy, 2 invalid usage.`;
  * it.
  */
 export function healthcheckCommand(): Command {
-  return addSandboxClientOptions(
+  return addSandboxAddressOptions(
     new Command('healthcheck')
       .description('exit with 0 if the server on this machine is ready')
       .option('--admin-port <port>', 'the admin port of a server, instead of a running sandbox', readPort),

@@ -36,7 +36,7 @@ import { completeCommand, completionCommand } from './shell/completion.ts';
 import { doctorCommand } from './shell/doctor.ts';
 import { envCommand } from './shell/env.ts';
 import { execCommand } from './shell/exec.ts';
-import { openCommand } from './shell/open.ts';
+import { inspectCommand, openCommand } from './shell/open.ts';
 import { faultText } from './shell/terminal.ts';
 import { sigCommand } from './sig-explain.ts';
 import { signerCommand } from './signer.ts';
@@ -75,7 +75,8 @@ export async function runCommandLine(args: readonly string[]): Promise<ExitCode>
   }
 }
 
-function makeProgram(): Command {
+/** Returns the command line with all commands. */
+export function makeProgram(): Command {
   const program = new Command('custos')
     .description('Wallet infrastructure behind one HTTP contract: a sandbox, a mock and a production server.')
     .version(packageVersion(), '-V, --version', 'print the version')
@@ -91,7 +92,8 @@ function makeProgram(): Command {
     'Run:': [sandboxCommand(), execCommand(), mockCommand(), initCommand(), envCommand(), openCommand()],
     'Call:': [callCommand(), describeCommand(), tokenCommand(), rpcCommand(), mcpCommand()],
     'See what happened:': [
-      ...[logsCommand(), whyCommand(), eventsCommand(), listenCommand(), triggerCommand(), sigCommand()],
+      ...[logsCommand(), whyCommand(), inspectCommand(), eventsCommand(), listenCommand(), triggerCommand()],
+      ...[sigCommand()],
     ],
     'Change the world:': [
       ...[clockCommand(), faucetCommand(), mineCommand(), faultsCommand(), scenarioCommand()],

@@ -66,7 +66,7 @@ import { createRequestGate } from './request-gate.ts';
 import { openEventLog, openMemory, type SandboxMemory } from './sandbox-memory.ts';
 import { makeSandboxPorts } from './sandbox-ports.ts';
 import { ensureSeeds } from './seeds.ts';
-import { namedSnapshots, snapshotOf } from './snapshots.ts';
+import { namedSnapshots, restoreRequests, snapshotOf } from './snapshots.ts';
 import { adopt, keepFile, wholeState } from './whole-state.ts';
 
 /** The interface of a sandbox for code in the same process. */
@@ -99,6 +99,8 @@ export interface SandboxOptions extends Partial<SandboxConfig> {
   readonly drainMs?: number;
   /** Whether each request that may change something moves a frozen clock by a millisecond. Default: true. */
   readonly ticks?: boolean;
+  /** The snapshot to start with, in place of that of `load`. */
+  readonly snapshot?: Snapshot;
 }
 
 const DRAIN_MS = 5_000;
@@ -113,15 +115,10 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   const config = withControlToken({ ...readSandboxConfig({}), ...options });
   let memory: SandboxMemory | undefined;
   try {
-    const snapshot = await snapshotOf(config);
+    const snapshot = options.snapshot ?? (await snapshotOf(config));
     memory = await openMemory(config, snapshot);
-    const {
-      log = createLocalLog(config),
-      machine = systemClock,
-      drainMs = DRAIN_MS,
-      inspectorFolder,
-    } = options;
-    const { ticks = true } = options;
+    const { log = createLocalLog(config), machine = systemClock, inspectorFolder } = options;
+    const { ticks = true, drainMs = DRAIN_MS } = options;
     const metrics = await metricsFor(config.adminPort);
     return await startWith(memory, config, {
       ...{ log, machine, drainMs, inspectorFolder, snapshot, metrics, ticks },
@@ -188,6 +185,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
   const cells = [{ name: 'sandbox', services, database, openUnit }];
   await watchServer(metrics, { services, admission, chains: config.rpc, cells: () => cells });
   const requests = config.record ? createRequestLog(() => generateEventLogId(systemEntropy)) : undefined;
+  restoreRequests(requests, snapshot);
   const own = ownApi({ ...memory, prefix: config.prefix, ca: certificate.ca, entropy: systemEntropy });
   const stopping = new AbortController();
   const authenticate = requireOwnHostFirst(

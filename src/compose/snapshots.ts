@@ -8,6 +8,7 @@ import { entities } from '../domain/tables.ts';
 import { ApiError, notFound } from '../errors.ts';
 import { sandboxKeyStore } from '../keys/sandbox-keys.ts';
 import type { ControllableSnapshots, SnapshotFacts } from '../sandbox/control-plane.ts';
+import type { RequestLog } from '../sandbox/requests/request-log.ts';
 import { chainStoreSteps } from '../sandbox/simulated/chains/store-schema.ts';
 import {
   decodeSnapshot,
@@ -173,6 +174,7 @@ function faultOf(snapshot: Snapshot, appId: string | undefined): string | undefi
  */
 export async function snapshotOf(
   config: Pick<SandboxConfig, 'load' | 'dataFolder' | 'appId'>,
+  option = '--load: ',
 ): Promise<Snapshot | undefined> {
   const { load, dataFolder, appId } = config;
   if (load === undefined) return undefined;
@@ -180,7 +182,7 @@ export async function snapshotOf(
   const content = isStored ? await snapshotFolder(snapshotsOf(dataFolder)).read(load) : readIfPresent(load);
   if (content === undefined) {
     const places = dataFolder === undefined ? 'a file' : 'a file or a snapshot in the data folder';
-    throw new StartError(`--load: \`${load}\` does not exist; expected ${places}`);
+    throw new StartError(`${option}\`${load}\` does not exist; expected ${places}`);
   }
   try {
     const snapshot = decodeSnapshot(content);
@@ -189,7 +191,35 @@ export async function snapshotOf(
     return snapshot;
   } catch (error) {
     if (!(error instanceof InvalidSnapshotError)) throw error;
-    throw new StartError(`--load: \`${load}\`: ${error.message}`, { cause: error });
+    throw new StartError(`${option}\`${load}\`: ${error.message}`, { cause: error });
+  }
+}
+
+/**
+ * Reads a file that a failed test has kept, for a sandbox that shows it. Its clock stands still, so that nothing
+ * happens that had not happened when the file was written.
+ *
+ * @throws StartError
+ */
+export async function keptSnapshot(file: string): Promise<Snapshot> {
+  const snapshot = (await snapshotOf({ load: file, dataFolder: undefined, appId: undefined }, ''))!;
+  const { nowMs, state } = snapshot;
+  return { ...snapshot, state: { ...state, clock: { ...state.clock, frozenAtMs: nowMs } } };
+}
+
+/**
+ * Adds the recorded requests in a snapshot to the log of a sandbox that starts with it.
+ *
+ * @throws StartError
+ */
+export function restoreRequests(log: RequestLog | undefined, snapshot: Snapshot | undefined): void {
+  if (log === undefined || snapshot?.requests === undefined) return;
+  try {
+    log.restore(snapshot.requests);
+  } catch (cause) {
+    // The checksum proves that the bytes are complete, but not who wrote them.
+    const reason = (cause as Error).message;
+    throw new StartError(`--load: the recorded requests in the file cannot be read: ${reason}`, { cause });
   }
 }
 

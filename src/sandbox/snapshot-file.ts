@@ -5,7 +5,8 @@ import type { SandboxSnapshot } from './generated/schemas.ts';
 
 /*
  * A snapshot file: `custos snapshot\n`, the length and the CRC-32 of the header (4 bytes each, big-endian), the
- * header as JSON, the image of the database, the image of the simulated chains.
+ * header as JSON, the image of the database, the image of the simulated chains, the recorded requests. The last two
+ * may be missing.
  */
 
 const MAGIC = Buffer.from('custos snapshot\n');
@@ -58,14 +59,19 @@ export interface Snapshot {
   readonly database: Buffer;
   /** Undefined if no simulated chain was used. */
   readonly chains: Buffer | undefined;
+  /** Recorded requests, as `RequestLog.pack` returns them. */
+  readonly requests?: Buffer | undefined;
+  /** The prefix of the header names in the recorded requests. */
+  readonly prefix?: string | undefined;
 }
 
 type Part = { readonly bytes: number; readonly crc32: number } | null;
 
-type Header = Omit<Snapshot, 'database' | 'chains'> & {
+type Header = Omit<Snapshot, 'database' | 'chains' | 'requests'> & {
   readonly format: number;
   readonly database: Part;
   readonly chains: Part;
+  readonly requests?: Part;
 };
 
 /** Thrown for bytes that are not a complete snapshot. The message says why. */
@@ -77,19 +83,20 @@ export class InvalidSnapshotError extends Error {
 }
 
 /** Returns the content of a snapshot file, in parts. */
-export function encodeSnapshot({ database, chains, ...snapshot }: Snapshot): Buffer[] {
+export function encodeSnapshot({ database, chains, requests, ...snapshot }: Snapshot): Buffer[] {
   const header = {
     format: FORMAT,
     ...snapshot,
     database: partOf(database),
     chains: partOf(chains),
+    ...(requests === undefined ? {} : { requests: partOf(requests) }),
   } satisfies Header;
   const text = Buffer.from(JSON.stringify(header));
   const fixed = Buffer.alloc(FIXED_BYTES);
   MAGIC.copy(fixed);
   fixed.writeUInt32BE(text.length, MAGIC.length);
   fixed.writeUInt32BE(crc32(text), MAGIC.length + 4);
-  return [fixed, text, database, ...(chains === undefined ? [] : [chains])];
+  return [fixed, text, ...[database, chains, requests].filter((part) => part !== undefined)];
 }
 
 /**
@@ -99,15 +106,19 @@ export function encodeSnapshot({ database, chains, ...snapshot }: Snapshot): Buf
  */
 export function decodeSnapshot(content: Buffer): Snapshot {
   const { header, end } = readHeader(content);
-  const bytes = end + (header.database?.bytes ?? 0) + (header.chains?.bytes ?? 0);
+  const parts = [header.database, header.chains, header.requests ?? null];
+  const bytes = parts.reduce((sum, part) => sum + (part?.bytes ?? 0), end);
   if (content.length !== bytes) {
     throw new InvalidSnapshotError(`the snapshot is torn: expected ${bytes} bytes, got ${content.length}`);
   }
-  const middle = end + (header.database?.bytes ?? 0);
-  const database = requirePart(content.subarray(end, middle), header.database);
-  const chains = header.chains === null ? undefined : requirePart(content.subarray(middle), header.chains);
+  let position = end;
+  const [database, chains, requests] = parts.map((part) => {
+    if (part === null) return undefined;
+    position += part.bytes;
+    return requirePart(content.subarray(position - part.bytes, position), part);
+  });
   const { format: _, ...snapshot } = header;
-  return { ...snapshot, database, chains };
+  return { ...snapshot, database: database!, chains, requests };
 }
 
 /**
@@ -115,7 +126,9 @@ export function decodeSnapshot(content: Buffer): Snapshot {
  *
  * @throws InvalidSnapshotError
  */
-export function readSnapshotHeader(start: Buffer): Pick<Snapshot, 'version' | 'savedAtMs' | 'nowMs'> {
+export function readSnapshotHeader(
+  start: Buffer,
+): Pick<Snapshot, 'version' | 'savedAtMs' | 'nowMs' | 'prefix'> {
   return readHeader(start).header;
 }
 
@@ -205,6 +218,11 @@ function requireHeader(header: unknown): Header {
     require('chains.bytes', isCount);
     require('chains.crc32', isCrc);
   }
+  if (valueAt(header, 'requests') !== undefined) {
+    require('requests.bytes', isCount);
+    require('requests.crc32', isCrc);
+    require('prefix', (value) => typeof value === 'string' && /^[a-z][a-z0-9]{0,30}$/.test(value));
+  }
   if (valueAt(header, 'state.entropy') !== null) {
     for (const name of streamNames) {
       if (name === 'phrases' && valueAt(header, 'state.entropy.phrases') === undefined) continue;
@@ -233,9 +251,9 @@ function partOf(image: Buffer | undefined): Part {
   return image === undefined ? null : { bytes: image.length, crc32: crc32(image) };
 }
 
-function requirePart(image: Buffer, part: Part): Buffer {
-  if (part === null || crc32(image) !== part.crc32) {
-    throw new InvalidSnapshotError('the snapshot is torn: a database in it is not as it was written');
+function requirePart(image: Buffer, part: NonNullable<Part>): Buffer {
+  if (crc32(image) !== part.crc32) {
+    throw new InvalidSnapshotError('the snapshot is torn: a part of it is not as it was written');
   }
   return image;
 }

@@ -2,6 +2,7 @@ import { Command, Option } from 'commander';
 import type { RestoreReport } from '../../admin/restored.ts';
 import { readDatabaseConfig, readNodesConfig } from '../../config/config.ts';
 import { addSettingOptions, cellOption, dataOption } from '../setting-options.ts';
+import { type Column, type Screen, screenOf, table, timeOn } from '../shell/terminal.ts';
 
 interface RestoredFlags {
   data?: string;
@@ -44,7 +45,7 @@ export function restoredCommand(): Command {
       const report = await reportRestore(config, nodes, (count) =>
         console.error(`${count} accounts compared`),
       );
-      console.log(flags.json === true ? JSON.stringify(report) : textOf(report).join('\n'));
+      console.log(flags.json === true ? JSON.stringify(report) : textOf(report, screenOf()).join('\n'));
     }),
   );
   restored.addCommand(
@@ -100,38 +101,87 @@ function onDatabase(name: string, description: string): Command {
     .addHelpText('after', examples);
 }
 
-function textOf({ restore, in_doubt: doubt, on_chain: onChain, accounts }: RestoreReport): string[] {
+function textOf(
+  { restore, in_doubt: doubt, on_chain: onChain, accounts }: RestoreReport,
+  screen: Screen,
+): string[] {
+  const { paint } = screen;
+  const fact = (name: string, text: string | number): string => `${name.padEnd(12)} ${text}`;
   const state =
     restore === null
-      ? ['the database does not count as restored']
+      ? [paint('green', 'the database does not count as restored')]
       : [
-          `restored     ${restore.cause}, noticed ${restore.noticed_at}`,
-          `newest       ${restore.newest_record_at ?? 'no record'}`,
-          `changes      ${restore.released_at === null ? 'held' : `released ${restore.released_at}`}`,
+          fact('restored', `${restore.cause}, noticed ${timeOf(restore.noticed_at, screen)}`),
+          fact('newest', restore.newest_record_at ?? 'no record'),
+          fact(
+            'changes',
+            restore.released_at === null
+              ? paint('yellow', 'held')
+              : paint('green', `released ${timeOf(restore.released_at, screen)}`),
+          ),
         ];
-  const listed = (name: string, { count }: { count: number }): string => `${name.padEnd(12)} ${count}`;
+  const section = <Row>(name: string, count: number, rows: readonly Row[], columns: Column<Row>[]) => [
+    fact(name, count === 0 ? '0' : paint('yellow', String(count))),
+    ...(rows.length === 0 ? [] : indented(table(columns, rows, { ...screen, width: screen.width - 2 }))),
+  ];
+  const id = <Row extends { id: string }>(): Column<Row> => ({ title: 'id', text: (row) => row.id });
   return [
     ...state,
     '',
-    listed('transactions', doubt.transactions),
-    ...doubt.transactions.rows.map(
-      ({ id, caip2, status, hash }) => `  ${id}  ${caip2}  ${status}, chain: ${onChain[id]}  ${hash ?? ''}`,
+    ...section('transactions', doubt.transactions.count, doubt.transactions.rows, [
+      id(),
+      { title: 'chain', text: ({ caip2 }) => caip2 },
+      { title: 'status', text: ({ status }) => status },
+      { title: 'on the chain', text: (row) => `chain: ${onChain[row.id]}` },
+      { title: 'hash', text: ({ hash }) => hash ?? '', color: () => 'dim' },
+    ]),
+    ...section('actions', doubt.actions.count, doubt.actions.rows, [
+      id(),
+      { title: 'type', text: ({ type }) => type },
+      { title: 'wallet', text: ({ wallet_id: wallet }) => `wallet ${wallet}` },
+    ]),
+    ...section('intents', doubt.intents.count, doubt.intents.rows, [
+      id(),
+      { title: 'status', text: ({ status }) => status },
+      { title: 'operation', text: ({ operation }) => operation },
+    ]),
+    ...section('automations', doubt.executions.count, doubt.executions.rows, [
+      id(),
+      { title: 'chain', text: ({ caip2 }) => caip2 },
+      { title: 'wallet', text: ({ wallet_id: wallet }) => `wallet ${wallet}` },
+    ]),
+    fact('deliveries', `${doubt.deliveries.deliveries}, and ${doubt.deliveries.events} events without any`),
+    fact(
+      'accounts',
+      `${accounts.ahead.length} of ${accounts.compared} have sent more than the database knows`,
     ),
-    listed('actions', doubt.actions),
-    ...doubt.actions.rows.map(({ id, type, wallet_id }) => `  ${id}  ${type}  wallet ${wallet_id}`),
-    listed('intents', doubt.intents),
-    ...doubt.intents.rows.map(({ id, status, operation }) => `  ${id}  ${status}  ${operation}`),
-    listed('automations', doubt.executions),
-    ...doubt.executions.rows.map(({ id, wallet_id, caip2 }) => `  ${id}  ${caip2}  wallet ${wallet_id}`),
-    `deliveries   ${doubt.deliveries.deliveries}, and ${doubt.deliveries.events} events without any`,
-    `accounts     ${accounts.ahead.length} of ${accounts.compared} have sent more than the database knows`,
-    ...accounts.ahead.map(
-      (each) =>
-        `  ${each.account}  wallet ${each.wallet_id}  nonce ${each.known_nonce}, chain ${each.chain_nonce}`,
-    ),
+    ...(accounts.ahead.length === 0
+      ? []
+      : indented(
+          table(
+            [
+              { title: 'account', text: ({ account }) => account, color: () => 'red' },
+              { title: 'wallet', text: ({ wallet_id: wallet }) => `wallet ${wallet}` },
+              {
+                title: 'nonces',
+                text: ({ known_nonce: known, chain_nonce: chain }) => `nonce ${known}, chain ${chain}`,
+              },
+            ],
+            accounts.ahead,
+            { ...screen, width: screen.width - 2 },
+          ),
+        )),
     ...accounts.unanswered.map((account) => `  ${account}  no node answered`),
     ...Object.entries(accounts.uncomparable).map(
       ([type, count]) => `  ${count} ${type} wallets  cannot be compared; accept them after checking`,
     ),
   ];
+}
+
+function indented(text: string): string[] {
+  return text.split('\n').map((line) => `  ${line}`);
+}
+
+function timeOf(at: string, screen: Screen): string {
+  return timeOn(screen, Date.parse(at));
 }

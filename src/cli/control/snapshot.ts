@@ -3,6 +3,7 @@ import type { SandboxSnapshot } from '../../tools/client/world.ts';
 import {
   addSandboxClientOptions,
   addSandboxListOptions,
+  invalidOption,
   printSandboxList,
   type SandboxClientFlags,
   withSandbox,
@@ -15,10 +16,13 @@ Examples:
   $ custos snapshot load funded
   $ custos snapshot save funded --file funded.snapshot
   $ custos sandbox --load funded.snapshot
+  $ custos snapshot save bug --file bug.custos --requests
+  $ custos inspect bug.custos
   $ custos snapshot list`;
 
 interface FileFlags extends SandboxClientFlags {
   file?: string;
+  requests?: boolean;
 }
 
 /** Returns the command `custos snapshot …`, which saves and loads the whole state of a running sandbox under a name. */
@@ -41,13 +45,18 @@ function saveCommand(): Command {
       .option(
         '--file <path>',
         'also write it to a file, for `custos sandbox --load` and `custos snapshot load`',
-      ),
+      )
+      .option('--requests', 'add the recorded requests to the file, for `custos inspect`'),
   )
     .addHelpText('after', examples)
     .action((name: string, flags: FileFlags) =>
       withSandbox(flags, async (client) => {
+        if (flags.requests === true && flags.file === undefined) {
+          throw invalidOption('--requests: expected --file as well');
+        }
         const { saveSnapshot } = await import('../../tools/client/world.ts');
-        printSnapshot(await saveSnapshot(client, name, flags.file), flags);
+        const after = flags.requests === true ? 'start' : undefined;
+        printSnapshot(await saveSnapshot(client, name, flags.file, after), flags);
       }),
     );
 }

@@ -1,13 +1,19 @@
 import type { SandboxEvent } from '../../tools/client/feeds.ts';
 import type { Forwarded } from '../../tools/client/forward-event.ts';
-import { colorOfStatus, printable, screenOf } from '../shell/terminal.ts';
+import { colorOfStatus, printable, type Screen, screenOf } from '../shell/terminal.ts';
 
-/** Formats an event as one readable line. */
-export function eventLine({ created_at_ms, type, id }: SandboxEvent): string {
-  const { paint } = screenOf();
+/** Formats an event as one readable line. A terminal shows what the event is about, a pipe the exact time. */
+export function eventLine(
+  { created_at_ms: atMs, type, id, subject }: SandboxEvent,
+  screen: Screen = screenOf(),
+): string {
+  const { paint, isTerminal } = screen;
+  const time = new Date(atMs).toISOString();
+  const about = subject === null ? '' : `${subject.type.replaceAll('_', ' ')} ${subject.name ?? subject.id}`;
   return [
-    paint('dim', new Date(created_at_ms).toISOString()),
+    paint('dim', isTerminal ? time.slice(11, 23) : time),
     paint('cyan', printable(type)),
+    ...(isTerminal && about !== '' ? [printable(about)] : []),
     paint('dim', id),
   ].join('  ');
 }

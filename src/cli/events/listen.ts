@@ -13,6 +13,7 @@ import {
   withSandbox,
 } from '../sandbox-options.ts';
 import { stopSignal } from '../serve-until-stopped.ts';
+import { screenOf } from '../shell/terminal.ts';
 import { eventLine, forwardLine } from './event-line.ts';
 
 /**
@@ -105,7 +106,10 @@ function observerOf(client: SandboxClient, { flags, target, secret }: Listening)
       if (flags.json === true) {
         const forwardTo = target === undefined ? {} : { forward_to: target.href };
         console.log(JSON.stringify({ msg: 'listening', url, ...forwardTo, secret }));
-      } else console.log(`Listening to ${url}${forwarding}\nSecret ${secret}\n`);
+      } else {
+        const { paint } = screenOf();
+        console.log(`Listening to ${paint('bold', url)}${forwarding}\nSecret ${paint('cyan', secret)}\n`);
+      }
     },
     onDisconnect: ({ message }) => console.error(`custos: ${message.split(';')[0]}; waiting to reconnect`),
     onReconnect: () => console.error('custos: reconnected to the sandbox'),

@@ -57,6 +57,50 @@ export function openCommand(): Command {
     );
 }
 
+const inspectExamples = `
+Examples:
+  $ custos inspect custos-failures/a-payout.custos
+  $ custos snapshot save bug --file bug.custos --requests
+        such a file of a running sandbox, for a bug report
+  $ custos inspect bug.custos --print --port 4020`;
+
+/** Returns the command `custos inspect`, which shows what a failed test has kept. */
+export function inspectCommand(): Command {
+  return new Command('inspect')
+    .description('show the requests, events and state that a failed test has kept')
+    .argument('<file>', 'file of `keepOnFailure`, `sandbox.keep` or `custos snapshot save --requests`')
+    .option('--port <port>', 'port of the inspector; 0 selects a free one', '0')
+    .option('--print', 'print the URL, and open no browser')
+    .addHelpText('after', inspectExamples)
+    .action(async (file: string, { port, print = false }: { port: string; print?: boolean }) => {
+      const [{ keptSnapshot }, { readSandboxConfig }] = await Promise.all([
+        import('../../compose/snapshots.ts'),
+        import('../../config/config.ts'),
+      ]);
+      const snapshot = await keptSnapshot(file);
+      const { prefix } = snapshot;
+      const flags = { port, quiet: true, config: 'off', ...(prefix === undefined ? {} : { prefix }) };
+      const config = readSandboxConfig(flags, 'sandbox');
+      const [{ startSandbox }, { serveUntilStopped }, { announce }] = await Promise.all([
+        import('../../compose/sandbox.ts'),
+        import('../serve-until-stopped.ts'),
+        import('./announce.ts'),
+      ]);
+      const sandbox = await startSandbox({ ...config, snapshot });
+      const withdraw = announce(sandbox, config);
+      const url = `${sandbox.baseUrl}/#/requests`;
+      console.log(
+        `${url}\nThe clock stands still at ${new Date(snapshot.nowMs).toISOString()}. Ctrl-C stops.`,
+      );
+      try {
+        if (!print && hasDesktop(process.platform)) await openInBrowser(url);
+        await serveUntilStopped(sandbox, config);
+      } finally {
+        withdraw();
+      }
+    });
+}
+
 /** Opens a URL without a shell, because a shell could interpret characters in it. */
 async function openInBrowser(url: string): Promise<void> {
   // Imported on demand, because every command loads this file.

@@ -178,7 +178,10 @@ export interface Operations {
       /** The name of the snapshot. */
       name: string;
     };
-    query: {};
+    query: {
+      /** Add the recorded requests after this position to the file: `start`, a request id, or a `cursor` of `GET /_sandbox/requests`. */
+      requests_after?: string | undefined;
+    };
     body: undefined;
     response: schemas.SnapshotContent;
   };
@@ -203,6 +206,8 @@ export interface Operations {
   exportRequests: {
     path: {};
     query: {
+      /** Return only requests after this position: `start`, a request id, or a `cursor` of `GET /_sandbox/requests`. Defaults to `start`. */
+      after?: string | undefined;
       /** Return only requests of this operation, for example `createWallet`. Repeat the parameter for several operations. */
       operation?: string[] | undefined;
       /** Return only requests with this response status. `4xx` matches all statuses from 400 to 499. */

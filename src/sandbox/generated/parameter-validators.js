@@ -1903,7 +1903,52 @@ function validateDownloadSnapshot(data, { instancePath = "", parentData, parentD
       let data2 = data.query;
       const _errs5 = errors;
       if (errors === _errs5) {
-       if (!(data2 && typeof data2 == "object" && !Array.isArray(data2))) {
+       if (data2 && typeof data2 == "object" && !Array.isArray(data2)) {
+        if (data2.requests_after !== void 0) {
+         let data3 = data2.requests_after;
+         const _errs7 = errors;
+         if (typeof data3 !== "string") {
+          let dataType1 = typeof data3;
+          let coerced1 = void 0;
+          if (dataType1 == "object" && Array.isArray(data3) && data3.length == 1) {
+           data3 = data3[0];
+           dataType1 = typeof data3;
+           if (typeof data3 === "string") {
+            coerced1 = data3;
+           }
+          }
+          if (!(coerced1 !== void 0)) {
+           if (dataType1 == "number" || dataType1 == "boolean") {
+            coerced1 = "" + data3;
+           } else if (data3 === null) {
+            coerced1 = "";
+           } else {
+            validateDownloadSnapshot.errors = [{ instancePath: instancePath + "/query/requests_after", schemaPath: "#/properties/query/properties/requests_after/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
+          }
+          if (coerced1 !== void 0) {
+           data3 = coerced1;
+           if (data2 !== void 0) {
+            data2["requests_after"] = coerced1;
+           }
+          }
+         }
+         if (errors === _errs7) {
+          if (typeof data3 === "string") {
+           if (ucs2length(data3) > 100) {
+            validateDownloadSnapshot.errors = [{ instancePath: instancePath + "/query/requests_after", schemaPath: "#/properties/query/properties/requests_after/maxLength", keyword: "maxLength", params: { limit: 100 }, message: "must NOT have more than 100 characters" }];
+            return false;
+           } else {
+            if (!pattern.test(data3)) {
+             validateDownloadSnapshot.errors = [{ instancePath: instancePath + "/query/requests_after", schemaPath: "#/properties/query/properties/requests_after/pattern", keyword: "pattern", params: { pattern: "^(start|now|[0-9a-f-]{36}|[0-9a-f]{8}\\.[0-9]{1,15})$" }, message: 'must match pattern "^(start|now|[0-9a-f-]{36}|[0-9a-f]{8}\\.[0-9]{1,15})$"' }];
+             return false;
+            }
+           }
+          }
+         }
+        }
+       } else {
         validateDownloadSnapshot.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
         return false;
        }
@@ -1914,15 +1959,15 @@ function validateDownloadSnapshot(data, { instancePath = "", parentData, parentD
      }
      if (valid0) {
       if (data.headers !== void 0) {
-       let data3 = data.headers;
-       const _errs7 = errors;
-       if (errors === _errs7) {
-        if (!(data3 && typeof data3 == "object" && !Array.isArray(data3))) {
+       let data4 = data.headers;
+       const _errs9 = errors;
+       if (errors === _errs9) {
+        if (!(data4 && typeof data4 == "object" && !Array.isArray(data4))) {
          validateDownloadSnapshot.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
          return false;
         }
        }
-       var valid0 = _errs7 === errors;
+       var valid0 = _errs9 === errors;
       } else {
        var valid0 = true;
       }
@@ -1938,6 +1983,7 @@ function validateDownloadSnapshot(data, { instancePath = "", parentData, parentD
  return errors === 0;
 }
 
+const pattern = new RegExp("^(start|now|[0-9a-f-]{36}|[0-9a-f]{8}\\.[0-9]{1,15})$", "u");
 function validateExpireCardPayment(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -2175,89 +2221,45 @@ function validateExportRequests(data, { instancePath = "", parentData, parentDat
       }
       if (errors === _errs3) {
        if (data1 && typeof data1 == "object" && !Array.isArray(data1)) {
-        if (data1.operation !== void 0) {
-         let data4 = data1.operation;
+        if (data1.after !== void 0) {
+         let data4 = data1.after;
          const _errs8 = errors;
-         if (!Array.isArray(data4)) {
+         if (typeof data4 !== "string") {
           let dataType0 = typeof data4;
           let coerced0 = void 0;
           if (dataType0 == "object" && Array.isArray(data4) && data4.length == 1) {
            data4 = data4[0];
            dataType0 = typeof data4;
-           if (Array.isArray(data4)) {
+           if (typeof data4 === "string") {
             coerced0 = data4;
            }
           }
           if (!(coerced0 !== void 0)) {
-           if (dataType0 === "string" || dataType0 === "number" || dataType0 === "boolean" || data4 === null) {
-            coerced0 = [data4];
+           if (dataType0 == "number" || dataType0 == "boolean") {
+            coerced0 = "" + data4;
+           } else if (data4 === null) {
+            coerced0 = "";
            } else {
-            validateExportRequests.errors = [{ instancePath: instancePath + "/query/operation", schemaPath: "#/properties/query/properties/operation/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+            validateExportRequests.errors = [{ instancePath: instancePath + "/query/after", schemaPath: "#/properties/query/properties/after/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
             return false;
            }
           }
           if (coerced0 !== void 0) {
            data4 = coerced0;
            if (data1 !== void 0) {
-            data1["operation"] = coerced0;
+            data1["after"] = coerced0;
            }
           }
          }
          if (errors === _errs8) {
-          if (Array.isArray(data4)) {
-           if (data4.length > 100) {
-            validateExportRequests.errors = [{ instancePath: instancePath + "/query/operation", schemaPath: "#/properties/query/properties/operation/maxItems", keyword: "maxItems", params: { limit: 100 }, message: "must NOT have more than 100 items" }];
+          if (typeof data4 === "string") {
+           if (ucs2length(data4) > 100) {
+            validateExportRequests.errors = [{ instancePath: instancePath + "/query/after", schemaPath: "#/properties/query/properties/after/maxLength", keyword: "maxLength", params: { limit: 100 }, message: "must NOT have more than 100 characters" }];
             return false;
            } else {
-            var valid5 = true;
-            const len1 = data4.length;
-            for (let i1 = 0; i1 < len1; i1++) {
-             let data5 = data4[i1];
-             const _errs10 = errors;
-             if (typeof data5 !== "string") {
-              let dataType1 = typeof data5;
-              let coerced1 = void 0;
-              if (dataType1 == "object" && Array.isArray(data5) && data5.length == 1) {
-               data5 = data5[0];
-               dataType1 = typeof data5;
-               if (typeof data5 === "string") {
-                coerced1 = data5;
-               }
-              }
-              if (!(coerced1 !== void 0)) {
-               if (dataType1 == "number" || dataType1 == "boolean") {
-                coerced1 = "" + data5;
-               } else if (data5 === null) {
-                coerced1 = "";
-               } else {
-                validateExportRequests.errors = [{ instancePath: instancePath + "/query/operation/" + i1, schemaPath: "#/properties/query/properties/operation/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-                return false;
-               }
-              }
-              if (coerced1 !== void 0) {
-               data5 = coerced1;
-               if (data4 !== void 0) {
-                data4[i1] = coerced1;
-               }
-              }
-             }
-             if (errors === _errs10) {
-              if (typeof data5 === "string") {
-               if (ucs2length(data5) > 100) {
-                validateExportRequests.errors = [{ instancePath: instancePath + "/query/operation/" + i1, schemaPath: "#/properties/query/properties/operation/items/maxLength", keyword: "maxLength", params: { limit: 100 }, message: "must NOT have more than 100 characters" }];
-                return false;
-               } else {
-                if (ucs2length(data5) < 1) {
-                 validateExportRequests.errors = [{ instancePath: instancePath + "/query/operation/" + i1, schemaPath: "#/properties/query/properties/operation/items/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
-                 return false;
-                }
-               }
-              }
-             }
-             var valid5 = _errs10 === errors;
-             if (!valid5) {
-              break;
-             }
+            if (!pattern.test(data4)) {
+             validateExportRequests.errors = [{ instancePath: instancePath + "/query/after", schemaPath: "#/properties/query/properties/after/pattern", keyword: "pattern", params: { pattern: "^(start|now|[0-9a-f-]{36}|[0-9a-f]{8}\\.[0-9]{1,15})$" }, message: 'must match pattern "^(start|now|[0-9a-f-]{36}|[0-9a-f]{8}\\.[0-9]{1,15})$"' }];
+             return false;
             }
            }
           }
@@ -2267,51 +2269,100 @@ function validateExportRequests(data, { instancePath = "", parentData, parentDat
          var valid4 = true;
         }
         if (valid4) {
-         if (data1.status !== void 0) {
-          let data6 = data1.status;
-          const _errs12 = errors;
-          if (typeof data6 !== "string") {
-           let dataType2 = typeof data6;
-           let coerced2 = void 0;
-           if (dataType2 == "object" && Array.isArray(data6) && data6.length == 1) {
-            data6 = data6[0];
-            dataType2 = typeof data6;
-            if (typeof data6 === "string") {
-             coerced2 = data6;
+         if (data1.operation !== void 0) {
+          let data5 = data1.operation;
+          const _errs10 = errors;
+          if (!Array.isArray(data5)) {
+           let dataType1 = typeof data5;
+           let coerced1 = void 0;
+           if (dataType1 == "object" && Array.isArray(data5) && data5.length == 1) {
+            data5 = data5[0];
+            dataType1 = typeof data5;
+            if (Array.isArray(data5)) {
+             coerced1 = data5;
             }
            }
-           if (!(coerced2 !== void 0)) {
-            if (dataType2 == "number" || dataType2 == "boolean") {
-             coerced2 = "" + data6;
-            } else if (data6 === null) {
-             coerced2 = "";
+           if (!(coerced1 !== void 0)) {
+            if (dataType1 === "string" || dataType1 === "number" || dataType1 === "boolean" || data5 === null) {
+             coerced1 = [data5];
             } else {
-             validateExportRequests.errors = [{ instancePath: instancePath + "/query/status", schemaPath: "#/properties/query/properties/status/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             validateExportRequests.errors = [{ instancePath: instancePath + "/query/operation", schemaPath: "#/properties/query/properties/operation/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
              return false;
             }
            }
-           if (coerced2 !== void 0) {
-            data6 = coerced2;
+           if (coerced1 !== void 0) {
+            data5 = coerced1;
             if (data1 !== void 0) {
-             data1["status"] = coerced2;
+             data1["operation"] = coerced1;
             }
            }
           }
-          if (errors === _errs12) {
-           if (typeof data6 === "string") {
-            if (!pattern.test(data6)) {
-             validateExportRequests.errors = [{ instancePath: instancePath + "/query/status", schemaPath: "#/properties/query/properties/status/pattern", keyword: "pattern", params: { pattern: "^[1-5]([0-9]{2}|xx)$" }, message: 'must match pattern "^[1-5]([0-9]{2}|xx)$"' }];
+          if (errors === _errs10) {
+           if (Array.isArray(data5)) {
+            if (data5.length > 100) {
+             validateExportRequests.errors = [{ instancePath: instancePath + "/query/operation", schemaPath: "#/properties/query/properties/operation/maxItems", keyword: "maxItems", params: { limit: 100 }, message: "must NOT have more than 100 items" }];
              return false;
+            } else {
+             var valid5 = true;
+             const len1 = data5.length;
+             for (let i1 = 0; i1 < len1; i1++) {
+              let data6 = data5[i1];
+              const _errs12 = errors;
+              if (typeof data6 !== "string") {
+               let dataType2 = typeof data6;
+               let coerced2 = void 0;
+               if (dataType2 == "object" && Array.isArray(data6) && data6.length == 1) {
+                data6 = data6[0];
+                dataType2 = typeof data6;
+                if (typeof data6 === "string") {
+                 coerced2 = data6;
+                }
+               }
+               if (!(coerced2 !== void 0)) {
+                if (dataType2 == "number" || dataType2 == "boolean") {
+                 coerced2 = "" + data6;
+                } else if (data6 === null) {
+                 coerced2 = "";
+                } else {
+                 validateExportRequests.errors = [{ instancePath: instancePath + "/query/operation/" + i1, schemaPath: "#/properties/query/properties/operation/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                 return false;
+                }
+               }
+               if (coerced2 !== void 0) {
+                data6 = coerced2;
+                if (data5 !== void 0) {
+                 data5[i1] = coerced2;
+                }
+               }
+              }
+              if (errors === _errs12) {
+               if (typeof data6 === "string") {
+                if (ucs2length(data6) > 100) {
+                 validateExportRequests.errors = [{ instancePath: instancePath + "/query/operation/" + i1, schemaPath: "#/properties/query/properties/operation/items/maxLength", keyword: "maxLength", params: { limit: 100 }, message: "must NOT have more than 100 characters" }];
+                 return false;
+                } else {
+                 if (ucs2length(data6) < 1) {
+                  validateExportRequests.errors = [{ instancePath: instancePath + "/query/operation/" + i1, schemaPath: "#/properties/query/properties/operation/items/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+                  return false;
+                 }
+                }
+               }
+              }
+              var valid5 = _errs12 === errors;
+              if (!valid5) {
+               break;
+              }
+             }
             }
            }
           }
-          var valid4 = _errs12 === errors;
+          var valid4 = _errs10 === errors;
          } else {
           var valid4 = true;
          }
          if (valid4) {
-          if (data1.code !== void 0) {
-           let data7 = data1.code;
+          if (data1.status !== void 0) {
+           let data7 = data1.status;
            const _errs14 = errors;
            if (typeof data7 !== "string") {
             let dataType3 = typeof data7;
@@ -2329,27 +2380,22 @@ function validateExportRequests(data, { instancePath = "", parentData, parentDat
              } else if (data7 === null) {
               coerced3 = "";
              } else {
-              validateExportRequests.errors = [{ instancePath: instancePath + "/query/code", schemaPath: "#/properties/query/properties/code/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+              validateExportRequests.errors = [{ instancePath: instancePath + "/query/status", schemaPath: "#/properties/query/properties/status/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
               return false;
              }
             }
             if (coerced3 !== void 0) {
              data7 = coerced3;
              if (data1 !== void 0) {
-              data1["code"] = coerced3;
+              data1["status"] = coerced3;
              }
             }
            }
            if (errors === _errs14) {
             if (typeof data7 === "string") {
-             if (ucs2length(data7) > 100) {
-              validateExportRequests.errors = [{ instancePath: instancePath + "/query/code", schemaPath: "#/properties/query/properties/code/maxLength", keyword: "maxLength", params: { limit: 100 }, message: "must NOT have more than 100 characters" }];
+             if (!pattern2.test(data7)) {
+              validateExportRequests.errors = [{ instancePath: instancePath + "/query/status", schemaPath: "#/properties/query/properties/status/pattern", keyword: "pattern", params: { pattern: "^[1-5]([0-9]{2}|xx)$" }, message: 'must match pattern "^[1-5]([0-9]{2}|xx)$"' }];
               return false;
-             } else {
-              if (ucs2length(data7) < 1) {
-               validateExportRequests.errors = [{ instancePath: instancePath + "/query/code", schemaPath: "#/properties/query/properties/code/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
-               return false;
-              }
              }
             }
            }
@@ -2358,8 +2404,8 @@ function validateExportRequests(data, { instancePath = "", parentData, parentDat
            var valid4 = true;
           }
           if (valid4) {
-           if (data1.wallet !== void 0) {
-            let data8 = data1.wallet;
+           if (data1.code !== void 0) {
+            let data8 = data1.code;
             const _errs16 = errors;
             if (typeof data8 !== "string") {
              let dataType4 = typeof data8;
@@ -2377,25 +2423,25 @@ function validateExportRequests(data, { instancePath = "", parentData, parentDat
               } else if (data8 === null) {
                coerced4 = "";
               } else {
-               validateExportRequests.errors = [{ instancePath: instancePath + "/query/wallet", schemaPath: "#/properties/query/properties/wallet/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+               validateExportRequests.errors = [{ instancePath: instancePath + "/query/code", schemaPath: "#/properties/query/properties/code/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
                return false;
               }
              }
              if (coerced4 !== void 0) {
               data8 = coerced4;
               if (data1 !== void 0) {
-               data1["wallet"] = coerced4;
+               data1["code"] = coerced4;
               }
              }
             }
             if (errors === _errs16) {
              if (typeof data8 === "string") {
               if (ucs2length(data8) > 100) {
-               validateExportRequests.errors = [{ instancePath: instancePath + "/query/wallet", schemaPath: "#/properties/query/properties/wallet/maxLength", keyword: "maxLength", params: { limit: 100 }, message: "must NOT have more than 100 characters" }];
+               validateExportRequests.errors = [{ instancePath: instancePath + "/query/code", schemaPath: "#/properties/query/properties/code/maxLength", keyword: "maxLength", params: { limit: 100 }, message: "must NOT have more than 100 characters" }];
                return false;
               } else {
                if (ucs2length(data8) < 1) {
-                validateExportRequests.errors = [{ instancePath: instancePath + "/query/wallet", schemaPath: "#/properties/query/properties/wallet/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+                validateExportRequests.errors = [{ instancePath: instancePath + "/query/code", schemaPath: "#/properties/query/properties/code/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
                 return false;
                }
               }
@@ -2406,42 +2452,44 @@ function validateExportRequests(data, { instancePath = "", parentData, parentDat
             var valid4 = true;
            }
            if (valid4) {
-            if (data1.limit !== void 0) {
-             let data9 = data1.limit;
+            if (data1.wallet !== void 0) {
+             let data9 = data1.wallet;
              const _errs18 = errors;
-             if (!(typeof data9 == "number" && (!(data9 % 1) && !isNaN(data9)) && isFinite(data9))) {
+             if (typeof data9 !== "string") {
               let dataType5 = typeof data9;
               let coerced5 = void 0;
               if (dataType5 == "object" && Array.isArray(data9) && data9.length == 1) {
                data9 = data9[0];
                dataType5 = typeof data9;
-               if (typeof data9 == "number" && (!(data9 % 1) && !isNaN(data9)) && isFinite(data9)) {
+               if (typeof data9 === "string") {
                 coerced5 = data9;
                }
               }
               if (!(coerced5 !== void 0)) {
-               if (dataType5 === "boolean" || data9 === null || dataType5 === "string" && data9 && data9 == +data9 && !(data9 % 1)) {
-                coerced5 = +data9;
+               if (dataType5 == "number" || dataType5 == "boolean") {
+                coerced5 = "" + data9;
+               } else if (data9 === null) {
+                coerced5 = "";
                } else {
-                validateExportRequests.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+                validateExportRequests.errors = [{ instancePath: instancePath + "/query/wallet", schemaPath: "#/properties/query/properties/wallet/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
                 return false;
                }
               }
               if (coerced5 !== void 0) {
                data9 = coerced5;
                if (data1 !== void 0) {
-                data1["limit"] = coerced5;
+                data1["wallet"] = coerced5;
                }
               }
              }
              if (errors === _errs18) {
-              if (typeof data9 == "number" && isFinite(data9)) {
-               if (data9 > 1e4 || isNaN(data9)) {
-                validateExportRequests.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/maximum", keyword: "maximum", params: { comparison: "<=", limit: 1e4 }, message: "must be <= 10000" }];
+              if (typeof data9 === "string") {
+               if (ucs2length(data9) > 100) {
+                validateExportRequests.errors = [{ instancePath: instancePath + "/query/wallet", schemaPath: "#/properties/query/properties/wallet/maxLength", keyword: "maxLength", params: { limit: 100 }, message: "must NOT have more than 100 characters" }];
                 return false;
                } else {
-                if (data9 < 1 || isNaN(data9)) {
-                 validateExportRequests.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/minimum", keyword: "minimum", params: { comparison: ">=", limit: 1 }, message: "must be >= 1" }];
+                if (ucs2length(data9) < 1) {
+                 validateExportRequests.errors = [{ instancePath: instancePath + "/query/wallet", schemaPath: "#/properties/query/properties/wallet/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
                  return false;
                 }
                }
@@ -2450,6 +2498,53 @@ function validateExportRequests(data, { instancePath = "", parentData, parentDat
              var valid4 = _errs18 === errors;
             } else {
              var valid4 = true;
+            }
+            if (valid4) {
+             if (data1.limit !== void 0) {
+              let data10 = data1.limit;
+              const _errs20 = errors;
+              if (!(typeof data10 == "number" && (!(data10 % 1) && !isNaN(data10)) && isFinite(data10))) {
+               let dataType6 = typeof data10;
+               let coerced6 = void 0;
+               if (dataType6 == "object" && Array.isArray(data10) && data10.length == 1) {
+                data10 = data10[0];
+                dataType6 = typeof data10;
+                if (typeof data10 == "number" && (!(data10 % 1) && !isNaN(data10)) && isFinite(data10)) {
+                 coerced6 = data10;
+                }
+               }
+               if (!(coerced6 !== void 0)) {
+                if (dataType6 === "boolean" || data10 === null || dataType6 === "string" && data10 && data10 == +data10 && !(data10 % 1)) {
+                 coerced6 = +data10;
+                } else {
+                 validateExportRequests.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+                 return false;
+                }
+               }
+               if (coerced6 !== void 0) {
+                data10 = coerced6;
+                if (data1 !== void 0) {
+                 data1["limit"] = coerced6;
+                }
+               }
+              }
+              if (errors === _errs20) {
+               if (typeof data10 == "number" && isFinite(data10)) {
+                if (data10 > 1e4 || isNaN(data10)) {
+                 validateExportRequests.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/maximum", keyword: "maximum", params: { comparison: "<=", limit: 1e4 }, message: "must be <= 10000" }];
+                 return false;
+                } else {
+                 if (data10 < 1 || isNaN(data10)) {
+                  validateExportRequests.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/minimum", keyword: "minimum", params: { comparison: ">=", limit: 1 }, message: "must be >= 1" }];
+                  return false;
+                 }
+                }
+               }
+              }
+              var valid4 = _errs20 === errors;
+             } else {
+              var valid4 = true;
+             }
             }
            }
           }
@@ -2466,15 +2561,15 @@ function validateExportRequests(data, { instancePath = "", parentData, parentDat
      }
      if (valid0) {
       if (data.headers !== void 0) {
-       let data10 = data.headers;
-       const _errs20 = errors;
-       if (errors === _errs20) {
-        if (!(data10 && typeof data10 == "object" && !Array.isArray(data10))) {
+       let data11 = data.headers;
+       const _errs22 = errors;
+       if (errors === _errs22) {
+        if (!(data11 && typeof data11 == "object" && !Array.isArray(data11))) {
          validateExportRequests.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
          return false;
         }
        }
-       var valid0 = _errs20 === errors;
+       var valid0 = _errs22 === errors;
       } else {
        var valid0 = true;
       }
@@ -2491,7 +2586,7 @@ function validateExportRequests(data, { instancePath = "", parentData, parentDat
 }
 
 const formatIntegerText = /^-?(?:0|[1-9]\d{0,99})(?:\.\d{1,99})?(?:[eE][+-]?\d{1,2})?$/;
-const pattern = new RegExp("^[1-5]([0-9]{2}|xx)$", "u");
+const pattern2 = new RegExp("^[1-5]([0-9]{2}|xx)$", "u");
 function validateFundAddress(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -3989,7 +4084,7 @@ function validateListChainTransactions(data, { instancePath = "", parentData, pa
             validateListChainTransactions.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/maxLength", keyword: "maxLength", params: { limit: 40 }, message: "must NOT have more than 40 characters" }];
             return false;
            } else {
-            if (!pattern2.test(data5)) {
+            if (!pattern3.test(data5)) {
              validateListChainTransactions.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/pattern", keyword: "pattern", params: { pattern: "^[0-9]{1,16}\\.[0-9]{1,16}$" }, message: 'must match pattern "^[0-9]{1,16}\\.[0-9]{1,16}$"' }];
              return false;
             }
@@ -4082,7 +4177,7 @@ function validateListChainTransactions(data, { instancePath = "", parentData, pa
  return errors === 0;
 }
 
-const pattern2 = new RegExp("^[0-9]{1,16}\\.[0-9]{1,16}$", "u");
+const pattern3 = new RegExp("^[0-9]{1,16}\\.[0-9]{1,16}$", "u");
 function validateListChains(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -4392,7 +4487,7 @@ function validateListEvents(data, { instancePath = "", parentData, parentDataPro
             validateListEvents.errors = [{ instancePath: instancePath + "/query/after", schemaPath: "#/properties/query/properties/after/maxLength", keyword: "maxLength", params: { limit: 100 }, message: "must NOT have more than 100 characters" }];
             return false;
            } else {
-            if (!pattern3.test(data6)) {
+            if (!pattern4.test(data6)) {
              validateListEvents.errors = [{ instancePath: instancePath + "/query/after", schemaPath: "#/properties/query/properties/after/pattern", keyword: "pattern", params: { pattern: "^(start|now|msg_[0-9a-z]+|[0-9a-z]+\\.[0-9]{1,15})$" }, message: 'must match pattern "^(start|now|msg_[0-9a-z]+|[0-9a-z]+\\.[0-9]{1,15})$"' }];
              return false;
             }
@@ -4767,7 +4862,7 @@ function validateListEvents(data, { instancePath = "", parentData, parentDataPro
  return errors === 0;
 }
 
-const pattern3 = new RegExp("^(start|now|msg_[0-9a-z]+|[0-9a-z]+\\.[0-9]{1,15})$", "u");
+const pattern4 = new RegExp("^(start|now|msg_[0-9a-z]+|[0-9a-z]+\\.[0-9]{1,15})$", "u");
 function validateListFaults(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -5373,7 +5468,7 @@ function validateListRequests(data, { instancePath = "", parentData, parentDataP
             validateListRequests.errors = [{ instancePath: instancePath + "/query/after", schemaPath: "#/properties/query/properties/after/maxLength", keyword: "maxLength", params: { limit: 100 }, message: "must NOT have more than 100 characters" }];
             return false;
            } else {
-            if (!pattern4.test(data6)) {
+            if (!pattern.test(data6)) {
              validateListRequests.errors = [{ instancePath: instancePath + "/query/after", schemaPath: "#/properties/query/properties/after/pattern", keyword: "pattern", params: { pattern: "^(start|now|[0-9a-f-]{36}|[0-9a-f]{8}\\.[0-9]{1,15})$" }, message: 'must match pattern "^(start|now|[0-9a-f-]{36}|[0-9a-f]{8}\\.[0-9]{1,15})$"' }];
              return false;
             }
@@ -5509,7 +5604,7 @@ function validateListRequests(data, { instancePath = "", parentData, parentDataP
            }
            if (errors === _errs16) {
             if (typeof data9 === "string") {
-             if (!pattern.test(data9)) {
+             if (!pattern2.test(data9)) {
               validateListRequests.errors = [{ instancePath: instancePath + "/query/status", schemaPath: "#/properties/query/properties/status/pattern", keyword: "pattern", params: { pattern: "^[1-5]([0-9]{2}|xx)$" }, message: 'must match pattern "^[1-5]([0-9]{2}|xx)$"' }];
               return false;
              }
@@ -5748,7 +5843,6 @@ function validateListRequests(data, { instancePath = "", parentData, parentDataP
  return errors === 0;
 }
 
-const pattern4 = new RegExp("^(start|now|[0-9a-f-]{36}|[0-9a-f]{8}\\.[0-9]{1,15})$", "u");
 function validateListSandboxActions(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;

@@ -2119,7 +2119,7 @@ function validateFundSandboxAddressRequest(data, { instancePath = "", parentData
    } else {
     const _errs1 = errors;
     for (const key0 in data) {
-     if (!(key0 === "chain" || key0 === "address" || key0 === "asset" || key0 === "token_address" || key0 === "amount" || key0 === "raw_amount" || key0 === "decimals" || key0 === "symbol")) {
+     if (!hasOwnProperty.call(schemaFundSandboxAddressRequest.properties, key0)) {
       validateFundSandboxAddressRequest.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
       return false;
       break;
@@ -2296,6 +2296,18 @@ function validateFundSandboxAddressRequest(data, { instancePath = "", parentData
             } else {
              var valid0 = true;
             }
+            if (valid0) {
+             if (data.with_gas !== void 0) {
+              const _errs17 = errors;
+              if (typeof data.with_gas !== "boolean") {
+               validateFundSandboxAddressRequest.errors = [{ instancePath: instancePath + "/with_gas", schemaPath: "#/properties/with_gas/type", keyword: "type", params: { type: "boolean" }, message: "must be boolean" }];
+               return false;
+              }
+              var valid0 = _errs17 === errors;
+             } else {
+              var valid0 = true;
+             }
+            }
            }
           }
          }
@@ -2314,7 +2326,7 @@ function validateFundSandboxAddressRequest(data, { instancePath = "", parentData
  return errors === 0;
 }
 
-const schemaFundSandboxAddressRequest = { "$id": "FundSandboxAddressRequest", "type": "object", "required": ["chain", "address"], "additionalProperties": false, "properties": { "chain": { "$ref": "SandboxChainId" }, "address": { "type": "string", "minLength": 1, "maxLength": 128 }, "asset": { "type": "string", "minLength": 1, "maxLength": 20 }, "token_address": { "type": ["string", "null"], "minLength": 1, "maxLength": 128 }, "amount": { "type": "string", "pattern": "^[0-9]{1,78}(\\.[0-9]{1,78})?$" }, "raw_amount": { "type": "string", "pattern": "^[0-9]{1,78}$" }, "decimals": { "type": "integer", "minimum": 0, "maximum": 36 }, "symbol": { "type": "string", "minLength": 1, "maxLength": 20 } } };
+const schemaFundSandboxAddressRequest = { "$id": "FundSandboxAddressRequest", "type": "object", "required": ["chain", "address"], "additionalProperties": false, "properties": { "chain": { "$ref": "SandboxChainId" }, "address": { "type": "string", "minLength": 1, "maxLength": 128 }, "asset": { "type": "string", "minLength": 1, "maxLength": 20 }, "token_address": { "type": ["string", "null"], "minLength": 1, "maxLength": 128 }, "amount": { "type": "string", "pattern": "^[0-9]{1,78}(\\.[0-9]{1,78})?$" }, "raw_amount": { "type": "string", "pattern": "^[0-9]{1,78}$" }, "decimals": { "type": "integer", "minimum": 0, "maximum": 36 }, "symbol": { "type": "string", "minLength": 1, "maxLength": 20 }, "with_gas": { "type": "boolean" } } };
 const pattern6 = new RegExp("^[0-9]{1,78}(\\.[0-9]{1,78})?$", "u");
 const pattern7 = new RegExp("^[0-9]{1,78}$", "u");
 function validateSandboxChainId(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {

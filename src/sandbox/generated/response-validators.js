@@ -15442,7 +15442,7 @@ const responseValidators = {
  deleteAbi: { 200: validateDeletedAbi, 400: validateError, 404: validateError, 500: validateError },
  deleteRequests: { 200: validateDeletedRequests, 400: validateError, 500: validateError },
  deleteSnapshot: { 200: validateDeletedSnapshot, 404: validateError, 500: validateError },
- downloadSnapshot: { 200: validateSnapshotContent, 404: validateError, 500: validateError },
+ downloadSnapshot: { 200: validateSnapshotContent, 400: validateError, 404: validateError, 500: validateError },
  expireCardPayment: { 200: validateSandboxCardPaymentClosed, 400: validateError, 404: validateError, 500: validateError },
  explainPolicy: { 200: validatePolicyExplanation, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  exportRequests: { 200: validateHttpArchive, 400: validateError, 500: validateError },

@@ -345,6 +345,8 @@ export type FundSandboxAddressRequest = {
   decimals?: number | undefined;
   /** Symbol of a new token. */
   symbol?: string | undefined;
+  /** Also adds enough of the native asset for the fees of several transactions, for example 0.1 ether. */
+  with_gas?: boolean | undefined;
 };
 
 /** HTTP Archive 1.2. */

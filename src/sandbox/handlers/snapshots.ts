@@ -1,6 +1,15 @@
 import { invalidField } from '../../errors.ts';
 import type { Handler } from '../control-plane.ts';
-import { InvalidSnapshotError, packFile, snapshotView, unpackFile } from '../snapshot-file.ts';
+import { firstAfter } from '../requests/follow-requests.ts';
+import { requireLog } from '../requests/request-view.ts';
+import {
+  decodeSnapshot,
+  encodeSnapshot,
+  InvalidSnapshotError,
+  packFile,
+  snapshotView,
+  unpackFile,
+} from '../snapshot-file.ts';
 
 export const listSnapshots: Handler<'listSnapshots'> = async (_input, { snapshots }) => ({
   data: (await snapshots.list()).map(snapshotView),
@@ -23,9 +32,15 @@ export const deleteSnapshot: Handler<'deleteSnapshot'> = async ({ path }, { snap
   return { deleted: true };
 };
 
-export const downloadSnapshot: Handler<'downloadSnapshot'> = async ({ path }, { snapshots }) => ({
-  content: await packFile(await snapshots.read(path.name)),
-});
+export const downloadSnapshot: Handler<'downloadSnapshot'> = async ({ path, query }, context) => {
+  const { snapshots, prefix } = context;
+  const content = await snapshots.read(path.name);
+  if (query.requests_after === undefined) return { content: await packFile(content) };
+  const log = requireLog(context.requests);
+  const requests = log.pack(firstAfter(log, query.requests_after));
+  const whole = encodeSnapshot({ ...decodeSnapshot(content), requests, prefix });
+  return { content: await packFile(Buffer.concat(whole)) };
+};
 
 export const loadSnapshot: Handler<'loadSnapshot'> = async ({ path }, { snapshots, clock }) => {
   await snapshots.load(path.name);

@@ -71,16 +71,34 @@ function scan(
   return { data, sequence: newest };
 }
 
-/** Returns the latest matching requests, oldest first. */
-export function latestRequests(log: RequestLog, filter: RequestFilter, limit: number): AnsweredRequest[] {
+/**
+ * Returns the latest matching requests after a position, oldest first.
+ *
+ * @throws ApiError not_found for a request id that is not in the log.
+ */
+export function latestRequests(
+  log: RequestLog,
+  { after = 'start', ...filter }: RequestFilter & Pick<Query, 'after'>,
+  limit: number,
+): AnsweredRequest[] {
   const matches = filterOf(filter);
-  const { oldest, newest } = log.range();
+  const first = firstAfter(log, after);
   const found: AnsweredRequest[] = [];
-  for (let sequence = newest; sequence >= oldest && found.length < limit; sequence -= 1) {
+  for (let sequence = log.range().newest; sequence >= first && found.length < limit; sequence -= 1) {
     const answered = log.at(sequence)!;
     if (matches(answered)) found.push(answered);
   }
   return found.reverse();
+}
+
+/**
+ * Returns the sequence number of the first stored request after a position. A position in a log that was emptied
+ * since then is before all requests.
+ */
+export function firstAfter(log: RequestLog, after: string): number {
+  const position = positionOf(after, log);
+  const { oldest } = log.range();
+  return position.log === log.name() ? Math.max(oldest, position.sequence + 1) : oldest;
 }
 
 function filterOf({

@@ -32,6 +32,14 @@ export interface RequestLog {
    * an intent with this id. Returns undefined for anything else, such as the events of jobs.
    */
   causeOf(id: string): string | undefined;
+  /** Returns the requests from a sequence number on, for `restore`. */
+  pack(from: number): Buffer;
+  /**
+   * Adds the requests that another log has packed.
+   *
+   * @throws RangeError or SyntaxError for bytes that no log has packed.
+   */
+  restore(packed: Buffer): void;
   /** Removes all requests and returns how many there were. */
   clear(): number;
   /** Resolves when the next request is recorded, after `durationMs`, or when `signal` is aborted. */
@@ -43,6 +51,9 @@ interface Cause {
   readonly sequence: number;
   readonly requestId: string;
 }
+
+/** The bytes in front of each request in the result of `pack`: its length. */
+const LENGTH_BYTES = 4;
 
 /** Below this number of causes, the causes of dropped requests are not searched for. */
 const FEW_CAUSES = 20_000;
@@ -126,12 +137,14 @@ export function createRequestLog(newName: () => string, limits = requestLogLimit
     for (const resolve of resolved) resolve();
   };
 
+  const record = (answered: AnsweredRequest): void => {
+    add(answered);
+    noteCauses(answered);
+    if (waiting.length > 0) wake();
+  };
+
   return {
-    record(answered) {
-      add(answered);
-      noteCauses(answered);
-      if (waiting.length > 0) wake();
-    },
+    record,
     name: () => name,
     range: () => ({ oldest, newest }),
     at,
@@ -145,6 +158,24 @@ export function createRequestLog(newName: () => string, limits = requestLogLimit
     causeOf(id) {
       const cause = causes.get(id);
       return cause !== undefined && cause.sequence >= oldest ? cause.requestId : undefined;
+    },
+    pack(from) {
+      const parts: Buffer[] = [];
+      for (let sequence = Math.max(from, oldest); sequence <= newest; sequence += 1) {
+        const slot = sequence % limits.requests;
+        const length = Buffer.alloc(LENGTH_BYTES);
+        length.writeUInt32LE(slots.length[slot]!);
+        parts.push(length, packed.read(slots.position[slot]!, slots.length[slot]!));
+      }
+      return Buffer.concat(parts);
+    },
+    restore(bytes) {
+      for (let position = 0; position < bytes.length; ) {
+        const start = position + LENGTH_BYTES;
+        position = start + bytes.readUInt32LE(position);
+        if (position > bytes.length) throw new RangeError('a request in the file is not complete');
+        record(unpackRequest(bytes.subarray(start, position)));
+      }
     },
     clear() {
       const count = newest - oldest + 1;

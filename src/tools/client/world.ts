@@ -122,15 +122,21 @@ export async function listSnapshots(client: SandboxClient): Promise<readonly San
   return (await client.call<SandboxSnapshots>('GET', '/snapshots')).data;
 }
 
-/** Saves a snapshot, and writes it to a file if one is given. */
+/**
+ * Saves a snapshot, and writes it to a file if one is given.
+ *
+ * @param requestsAfter the position after which recorded requests are added to the file. Undefined adds none.
+ */
 export async function saveSnapshot(
   client: SandboxClient,
   name: string,
   file: string | undefined,
+  requestsAfter?: string,
 ): Promise<SandboxSnapshot> {
   const saved = await client.call<SandboxSnapshot>('POST', '/snapshots', { body: { name } });
   if (file !== undefined) {
-    const { content } = await client.call<SnapshotContent>('GET', `${pathOf(name)}/content`);
+    const query = requestsAfter === undefined ? '' : `?requests_after=${encodeURIComponent(requestsAfter)}`;
+    const { content } = await client.call<SnapshotContent>('GET', `${pathOf(name)}/content${query}`);
     // The file contains keys, so only its owner can read it.
     await writeFile(file, gunzipSync(Buffer.from(content, 'base64')), { mode: 0o600 });
   }

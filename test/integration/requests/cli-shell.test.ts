@@ -3,7 +3,10 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync }
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { parseEnv } from 'node:util';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import type { Command } from 'commander';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { makeProgram } from '../../../src/cli/program.ts';
 import { announceSandbox } from '../../../src/tools/client/running-sandboxes.ts';
 import { runCommand, temporaryFolder } from '../../support/run-custos.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
@@ -103,6 +106,102 @@ describe('custos exec', () => {
     while (!existsSync(join(folder, 'started'))) await new Promise((resolve) => setTimeout(resolve, 20));
     process.emit('SIGTERM');
     expect((await running).code).toBe(5);
+  });
+});
+
+describe('the output for programs', () => {
+  const document = JSON.parse(
+    readFileSync(join(import.meta.dirname, '../../../openapi/control-plane.json'), 'utf8'),
+  );
+  const text = readFileSync(join(import.meta.dirname, '../../../docs/commands.md'), 'utf8');
+  const [, section = ''] = /\n## Output for programs\n([\s\S]*?)\n## /.exec(text) ?? [];
+  /** What a line of each command is, as the table says. */
+  const shapes = new Map(
+    [...section.matchAll(/^\| (`.*?`) \| (.*) \|$/gm)].flatMap(([, commands = '', shape = '']) =>
+      namesIn(commands).map((command): [string, string] => [command, shape]),
+    ),
+  );
+
+  function namesIn(cell: string): string[] {
+    return [...cell.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name);
+  }
+
+  function withJson(command: Command, path: readonly string[] = []): string[] {
+    const own = command.options.some(({ long }) => long === '--json') ? [path.join(' ')] : [];
+    return [...own, ...command.commands.flatMap((child) => withJson(child, [...path, child.name()]))];
+  }
+
+  test('the output for programs is documented for every command that has it', () => {
+    expect([...shapes.keys()].sort()).toEqual(withJson(makeProgram()).sort());
+    const watched = [...(/^`--watch` of (.*) prints/m.exec(section)?.[1] ?? '').matchAll(/`([^`]+)`/g)];
+    const withWatch = (command: Command, path: readonly string[] = []): string[] => [
+      ...(command.options.some(({ long }) => long === '--watch') ? [path.join(' ')] : []),
+      ...command.commands.flatMap((child) => withWatch(child, [...path, child.name()])),
+    ];
+    expect(watched.map(([, name]) => name).sort()).toEqual(withWatch(makeProgram()).sort());
+  });
+
+  test('the output for programs has the documented schemas and members', async () => {
+    const ajv = new Ajv2020({ strict: false, validateFormats: false });
+    ajv.addSchema({ $id: 'document', ...document });
+    const at = ['--url', sandbox.baseUrl, '--ca-file', sandbox.caFile];
+    for (const [command, ...args] of [
+      ['trigger', 'wallet.archived'],
+      ['events list'],
+      ['events wait', 'wallet.archived'],
+      ['clock show'],
+      ['clock freeze'],
+      ['clock advance', '1s'],
+      ['clock next'],
+      ['clock resume'],
+      ['clock set', 'now'],
+      ['mine'],
+      ['faucet', '0x742d35Cc6634C0532925a3b844Bc9e7595f0bEb0', '1'],
+      ['faults add', 'error', '--operation', 'createWallet', '--code', 'internal_error'],
+      ['faults list'],
+      ['faults clear'],
+      ['snapshot save', 'shapes'],
+      ['snapshot list'],
+      ['snapshot load', 'shapes'],
+      ['snapshot rm', 'shapes'],
+      ['scenario list'],
+      ['scenario run', 'quorum-short'],
+      ['token', 'alice'],
+      ['logs', '--no-follow'],
+      ['why'],
+      ['describe', 'createWallet'],
+      ['coverage'],
+      ['doctor'],
+      ['reset'],
+    ] as const) {
+      const needsSandbox = !['describe', 'doctor'].includes(command);
+      const { stdout, stderr } = await runCommand([
+        ...command.split(' '),
+        ...args,
+        '--json',
+        ...(needsSandbox ? at : []),
+      ]);
+      const shape = shapes.get(command) ?? '';
+      const isLong = shape.includes('several lines');
+      const [line = ''] = isLong ? [stdout] : stdout.split('\n');
+      if (line === '' && command === 'clock next') continue;
+      const printed = JSON.parse(line || 'null');
+      const [name = ''] = namesIn(shape);
+      if (/^[A-Z]/.test(name)) {
+        const inner = shape.startsWith('an entry of') ? '/properties/data/items' : '';
+        const validate = ajv.compile({ $ref: `document#/components/schemas/${name}${inner}` });
+        validate(printed);
+        expect({ command, stderr, errors: validate.errors }).toEqual({ command, stderr: '', errors: null });
+      } else {
+        const members = namesIn(shape).filter(
+          (member) => !['ok', 'warning', 'fault', 'advice'].includes(member),
+        );
+        expect({ command, keys: Object.keys(printed) }).toEqual({
+          command,
+          keys: expect.arrayContaining(members),
+        });
+      }
+    }
   });
 });
 
