@@ -6,7 +6,9 @@ import { dirname, join, relative } from 'node:path';
 
 const root = join(import.meta.dirname, '..');
 const out = join(root, 'dist', 'types');
-const entries = ['testing', 'fixtures', 'matchers', 'jest'].map((name) => `src/testing/${name}.ts`);
+const entries = ['testing', 'fixtures', 'matchers', 'jest', 'reporter'].map(
+  (name) => `src/testing/${name}.ts`,
+);
 
 mkdirSync(join(root, 'dist'), { recursive: true });
 const folder = mkdtempSync(join(root, 'dist', 'types-'));

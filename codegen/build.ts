@@ -220,6 +220,7 @@ async function bundleTestingLibrary() {
       'testing/fixtures': 'src/testing/fixtures.ts',
       'testing/matchers': 'src/testing/matchers.ts',
       'testing/jest': 'src/testing/jest.ts',
+      'testing/reporter': 'src/testing/reporter.ts',
     },
     chunkNames: 'testing/chunks/[name]-[hash]',
     splitting: true,

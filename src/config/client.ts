@@ -35,6 +35,22 @@ export function asStarted(text: string): string {
   return text.replaceAll('`custos ', `\`${programName()} `);
 }
 
+/** The variable by which the reporter of `custos/testing` tells sandboxes in other processes where it collects. */
+const COVERAGE_FOLDER = 'CUSTOS_COVERAGE_FOLDER';
+
+export function setCoverageFolder(folder: string, env: Environment = process.env): void {
+  (env as Record<string, string>)[COVERAGE_FOLDER] = folder;
+}
+
+export function coverageFolder(env: Environment = process.env): string | undefined {
+  return env[COVERAGE_FOLDER];
+}
+
+/** Returns whether this process runs tests of vitest. */
+export function isInVitest(env: Environment = process.env): boolean {
+  return env.VITEST !== undefined;
+}
+
 /** Returns whether a browser can be opened. macOS and Windows always have a desktop. */
 export function hasDesktop(platform: NodeJS.Platform, env: Environment = process.env): boolean {
   if (platform === 'darwin' || platform === 'win32') return true;

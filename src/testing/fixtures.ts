@@ -1,3 +1,5 @@
+import { isInVitest } from '../config/client.ts';
+import { keptFile } from './keep.ts';
 import { type StartOptions, startSandbox, type TestSandbox } from './testing.ts';
 
 type Use<Value> = (value: Value) => Promise<void>;
@@ -10,6 +12,31 @@ export interface SandboxContext {
   readonly sandbox: TestSandbox;
 }
 
+/** What a fixture of a single test receives besides other fixtures: from vitest its task, from Playwright its info. */
+interface TestOfVitest {
+  readonly task: {
+    readonly name: string;
+    readonly result?: { readonly state: string } | undefined;
+    readonly suite?: { readonly name: string } | undefined;
+  };
+}
+
+interface TestOfPlaywright {
+  readonly titlePath: readonly string[];
+  readonly status?: string | undefined;
+  readonly expectedStatus: string;
+  attach(name: string, options: { readonly path: string }): Promise<void>;
+}
+
+/** The options of the fixtures: those of the sandbox, and what happens after a test that failed. */
+export interface FixtureOptions extends StartOptions {
+  /**
+   * Keeps what a failed test did in a folder, for `custos inspect`: the requests, the events and the whole state. `true`
+   * is the folder `custos-failures`. Default: false.
+   */
+  readonly keepOnFailure?: boolean | string;
+}
+
 /** The fixtures in the form that vitest and Playwright accept: one per worker, one per test. */
 export interface SandboxFixtures {
   readonly startedSandbox: [
@@ -19,6 +46,7 @@ export interface SandboxFixtures {
   readonly sandbox: (
     context: { readonly startedSandbox: TestSandbox },
     use: Use<TestSandbox>,
+    ...info: never[]
   ) => Promise<void>;
 }
 
@@ -29,7 +57,14 @@ export interface SandboxFixtures {
  * In vitest: `const test = base.extend<SandboxContext>(sandboxFixtures({ seed: 'shop' }))`. In Playwright, also set
  * `use: { ignoreHTTPSErrors: true }` for pages of the sandbox.
  */
-export function sandboxFixtures(options: StartOptions = {}): SandboxFixtures {
+export function sandboxFixtures({ keepOnFailure = false, ...options }: FixtureOptions = {}): SandboxFixtures {
+  const keep = async (sandbox: TestSandbox, names: readonly string[]): Promise<string | undefined> => {
+    if (keepOnFailure === false) return undefined;
+    const file = keptFile(keepOnFailure, names);
+    await sandbox.keep(file);
+    process.stderr.write(`custos: kept what the test did; see it with \`npx custos inspect ${file}\`\n`);
+    return file;
+  };
   return {
     startedSandbox: [
       // Both runners read the names of the fixtures that this one needs from its first parameter.
@@ -40,9 +75,39 @@ export function sandboxFixtures(options: StartOptions = {}): SandboxFixtures {
       },
       { scope: 'worker' },
     ],
-    sandbox: async ({ startedSandbox }, use) => {
-      await startedSandbox.reset();
-      await use(startedSandbox);
-    },
+    // Playwright refuses the name `task`, which is no fixture of its own.
+    sandbox: isInVitest() ? ofVitest(keep) : ofPlaywright(keep),
   };
+}
+
+type Keep = (sandbox: TestSandbox, names: readonly string[]) => Promise<string | undefined>;
+
+function ofVitest(keep: Keep): SandboxFixtures['sandbox'] {
+  const fixture = async (
+    { startedSandbox, task }: { readonly startedSandbox: TestSandbox } & TestOfVitest,
+    use: Use<TestSandbox>,
+  ): Promise<void> => {
+    await startedSandbox.reset();
+    await use(startedSandbox);
+    await startedSandbox.collect();
+    const { name, suite, result } = task;
+    if (result?.state === 'fail') await keep(startedSandbox, [suite?.name ?? '', name]);
+  };
+  return fixture as SandboxFixtures['sandbox'];
+}
+
+function ofPlaywright(keep: Keep): SandboxFixtures['sandbox'] {
+  const fixture = async (
+    { startedSandbox }: { readonly startedSandbox: TestSandbox },
+    use: Use<TestSandbox>,
+    info: TestOfPlaywright,
+  ): Promise<void> => {
+    await startedSandbox.reset();
+    await use(startedSandbox);
+    await startedSandbox.collect();
+    if (info.status === info.expectedStatus) return;
+    const path = await keep(startedSandbox, info.titlePath);
+    if (path !== undefined) await info.attach('custos', { path });
+  };
+  return fixture as SandboxFixtures['sandbox'];
 }

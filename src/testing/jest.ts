@@ -1,10 +1,19 @@
 import { alice, bob, carol } from './caller.ts';
+import type { FixtureOptions } from './fixtures.ts';
+import { keptFile } from './keep.ts';
 import { matchersFor } from './matchers.ts';
-import { type StartOptions, startSandbox, type TestSandbox } from './testing.ts';
+import { startSandbox, type TestSandbox } from './testing.ts';
 
 /** The part of jest's arguments that this environment reads. */
 interface EnvironmentConfig {
-  readonly projectConfig: { readonly testEnvironmentOptions: { readonly custos?: StartOptions } };
+  readonly projectConfig: { readonly testEnvironmentOptions: { readonly custos?: FixtureOptions } };
+}
+
+/** The part of jest's tests that this environment reads. */
+interface JestTest {
+  readonly name: string;
+  readonly errors: readonly unknown[];
+  readonly parent?: { readonly name: string };
 }
 
 /** The part of jest's environment for Node.js that this environment uses. */
@@ -23,10 +32,10 @@ const { TestEnvironment: NodeEnvironment } = (await import(environmentOfNode)) a
 /**
  * A jest environment with one sandbox per test file. Every test gets the sandbox in the state after its start. Tests
  * have the globals `sandbox`, `alice`, `bob`, `carol` and `sandboxMatchers`. `testEnvironmentOptions.custos` are the
- * options of `startSandbox`.
+ * options of `startSandbox`, and `keepOnFailure`.
  */
 class TestEnvironment extends NodeEnvironment {
-  readonly #options: StartOptions;
+  readonly #options: FixtureOptions;
   #sandbox: TestSandbox | undefined;
 
   constructor(config: EnvironmentConfig, context: unknown) {
@@ -36,7 +45,8 @@ class TestEnvironment extends NodeEnvironment {
 
   override async setup(): Promise<void> {
     await super.setup();
-    this.#sandbox = await startSandbox(this.#options);
+    const { keepOnFailure: _, ...options } = this.#options;
+    this.#sandbox = await startSandbox(options);
     const sandboxMatchers = matchersFor(this.#options.prefix ?? 'service');
     Object.assign(this.global, { sandbox: this.#sandbox, sandboxMatchers, alice, bob, carol });
   }
@@ -47,8 +57,14 @@ class TestEnvironment extends NodeEnvironment {
   }
 
   /** Called by jest before each phase of a test. */
-  async handleTestEvent({ name }: { readonly name: string }): Promise<void> {
+  async handleTestEvent({ name, test }: { readonly name: string; readonly test?: JestTest }): Promise<void> {
     if (name === 'test_start') await this.#sandbox?.reset();
+    const { keepOnFailure = false } = this.#options;
+    if (name !== 'test_done' || test === undefined || test.errors.length === 0 || keepOnFailure === false)
+      return;
+    const file = keptFile(keepOnFailure, [test.parent?.name ?? '', test.name]);
+    await this.#sandbox?.keep(file);
+    process.stderr.write(`custos: kept what the test did; see it with \`npx custos inspect ${file}\`\n`);
   }
 }
 

@@ -2,7 +2,11 @@ import { isDeepStrictEqual } from 'node:util';
 import { decimalText, fromRaw } from '../engine/assets/decimal.ts';
 import type { PolicyDecision, UnitTrace } from '../engine/policy/evaluate.ts';
 import { responseValidators } from '../generated/response-validators.js';
+import type { ValidationError } from '../generated/validate-function.ts';
 import { createBrand } from '../server/brand.ts';
+import { jsonSchemaOf, operationsOf } from '../tools/contract/contract-document.ts';
+import { type Difference, differencesFrom } from '../tools/contract/differences.ts';
+import { contractDocument } from '../tools/coverage/report.ts';
 import type { CallInput, EventFilter, OperationId, TestSandbox } from './testing.ts';
 import { differs, nearMisses } from './types.ts';
 
@@ -23,6 +27,24 @@ type Received =
       readonly inspectorUrl?: string;
     };
 
+/**
+ * The matchers as members of an assertion, for the types of a test runner. In vitest:
+ * `declare module 'vitest' { interface Matchers<R, T> extends SandboxMatchers {} }`.
+ */
+export interface SandboxMatchers {
+  toMatchContract(operation?: string): Promise<void>;
+  toHaveEvent(type: string, where?: NonNullable<EventFilter['where']>): Promise<void>;
+  toBeRefusedWith(
+    code: string,
+    data?: Readonly<Record<string, unknown>> & { readonly rule?: string },
+  ): Promise<void>;
+  toHaveBalance(
+    walletId: string,
+    amount: string,
+    of?: { readonly chain?: string; readonly asset?: string },
+  ): Promise<void>;
+}
+
 /** Matchers for `expect.extend(sandboxMatchers)`, for sandboxes without a prefix. */
 export const sandboxMatchers = matchersFor('service');
 
@@ -39,13 +61,25 @@ export function matchersFor(prefix: string) {
       const validators = responseValidators[id as OperationId];
       if (validators === undefined) throw new Error(`toMatchContract: no operation is called \`${id}\``);
       const body = isFetched ? await bodyOf(received.clone()) : (received.data ?? received.error);
-      const fault = faultOf(validators, received.status, brand === undefined ? body : brand.readBody(body));
+      const { status } = received;
+      const neutral = brand === undefined ? body : brand.readBody(body);
+      const validate = validators[status];
+      const pass = validate?.(neutral) === true;
+      const first = pass ? [] : (validate?.errors ?? []);
       return {
-        pass: fault === undefined,
-        message: () =>
-          fault === undefined
-            ? `expected ${id} not to answer as its document says`
-            : `${id} answered ${received.status} ${JSON.stringify(body)}: ${fault}${linkOf(received)}`,
+        pass,
+        message() {
+          if (pass) return `expected ${id} not to answer as its document says`;
+          const answered = `${id} answered ${status} ${JSON.stringify(body)}`;
+          if (validate === undefined) {
+            const known = Object.keys(validators).join(', ');
+            return `${answered}: the document has no such status, but ${known}${linkOf(received)}`;
+          }
+          const found = allDifferences(id, status, neutral, first);
+          const lines = found.map(({ pointer, message }) => `\n  ${pointer || 'body'}: ${message}`);
+          const places = found.length === 1 ? 'one place' : `${found.length} places`;
+          return `${answered}, which differs from its document in ${places}:${lines.join('')}${linkOf(received)}`;
+        },
       };
     },
     /** Passes if the sandbox has recorded an event of the type. */
@@ -160,13 +194,22 @@ async function bodyOf(response: Response): Promise<unknown> {
     : JSON.parse(text);
 }
 
-function faultOf(
-  validators: (typeof responseValidators)[OperationId],
+/** Lists every difference of a body from the document. `first` are the errors at which the validator stopped. */
+function allDifferences(
+  id: string,
   status: number,
   body: unknown,
-): string | undefined {
-  const validate = validators[status];
-  if (validate === undefined) return 'the document has no such status';
-  if (validate(body)) return undefined;
-  return (validate.errors ?? []).map(({ instancePath, message }) => `${instancePath} ${message}`).join('; ');
+  first: readonly ValidationError[],
+): readonly Difference[] {
+  const document = contractDocument();
+  const { operation } = operationsOf(document).find(({ operation: { operationId } }) => operationId === id)!;
+  const schema = jsonSchemaOf(document, operation.responses[status]);
+  const found = schema === undefined ? [] : differencesFrom(document, schema, body);
+  const isFound = ({ instancePath }: ValidationError): boolean =>
+    found.some(({ pointer }) => pointer === instancePath || pointer.startsWith(`${instancePath}/`));
+  const others = first.filter((error) => !isFound(error));
+  return [
+    ...found,
+    ...others.map(({ instancePath, message = 'is not valid' }) => ({ pointer: instancePath, message })),
+  ];
 }

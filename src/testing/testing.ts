@@ -1,5 +1,6 @@
 import { fetch as fetchWith } from 'undici';
 import { startSandbox as compose } from '../compose/sandbox.ts';
+import { coverageFolder } from '../config/client.ts';
 import { readSandboxConfig, type SandboxConfig } from '../config/config.ts';
 import { type ConfigFile, findConfigFile, readConfigFile, withoutPlaces } from '../config/config-file.ts';
 import type { RawWalletAuthenticateResponse } from '../generated/schemas.ts';
@@ -27,6 +28,7 @@ import {
 } from '../tools/client/world.ts';
 import { callerOf, type Signer } from './caller.ts';
 import { type Connection, connect, trustInProcess } from './connection.ts';
+import { collectorIn, keepState, newestPosition } from './keep.ts';
 import { playScenario } from './scenarios.ts';
 import type { Caller, RunOptions, ScenarioResult } from './types.ts';
 
@@ -146,6 +148,16 @@ export interface TestSandbox extends Caller, AsyncDisposable {
   trust(): void;
   /** Resets the sandbox to the state after its start. */
   reset(): Promise<void>;
+  /**
+   * Writes the whole state, the events and the requests since the last reset to a file, which `custos inspect` opens.
+   * The requests are also written to an HTTP Archive beside it. The files contain keys.
+   */
+  keep(file: string): Promise<void>;
+  /**
+   * Hands the requests so far to the reporter `custos/testing/reporter`, if it runs. A reset, the fixtures and `close`
+   * do this as well.
+   */
+  collect(): Promise<void>;
   /** Saves the whole state under a name, for `load`. */
   snapshot(name: string): Promise<void>;
   load(name: string): Promise<void>;
@@ -213,7 +225,12 @@ export async function startSandbox(options: StartOptions = {}): Promise<TestSand
     preparedKeys: 0,
   });
   const connection = connect(sandbox, options.prefix ?? file?.settings.prefix ?? 'service');
+  const isRecording = options.record !== false;
+  const folder = isRecording ? coverageFolder() : undefined;
+  const collector = folder === undefined ? undefined : collectorIn(folder, connection);
+  let startedAt = 'start';
   const close = async (): Promise<void> => {
+    await collector?.collect();
     await connection.destroy();
     await sandbox.close();
   };
@@ -229,7 +246,14 @@ export async function startSandbox(options: StartOptions = {}): Promise<TestSand
     signIn: async (user) => sessionOf(connection, await signIn(connection, user)),
     fetch: (input, init) => fetchOver(connection, new Request(input, init)),
     trust: () => trustInProcess(sandbox.caPem),
-    reset: async () => void (await resetSandbox(connection)),
+    async reset() {
+      await collector?.collect();
+      await resetSandbox(connection);
+      collector?.startStretch();
+      if (isRecording) startedAt = await newestPosition(connection);
+    },
+    keep: (file) => keepState(connection, file, startedAt),
+    collect: async () => collector?.collect(),
     snapshot: async (name) => void (await saveSnapshot(connection, name, undefined)),
     load: async (name) => void (await loadSnapshot(connection, name, undefined)),
     clock: clockOf(connection),

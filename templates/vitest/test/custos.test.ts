@@ -1,15 +1,13 @@
 import { alice } from 'custos/testing';
 import { type SandboxContext, sandboxFixtures } from 'custos/testing/fixtures';
-import { sandboxMatchers } from 'custos/testing/matchers';
+import { type SandboxMatchers, sandboxMatchers } from 'custos/testing/matchers';
 import { test as base, expect, vi } from 'vitest';
 
 expect.extend(sandboxMatchers);
 
 declare module 'vitest' {
-  interface Matchers {
-    toMatchContract(operation?: string): Promise<void>;
-    toHaveEvent(type: string, where?: Record<string, string>): Promise<void>;
-  }
+  interface Matchers<R extends void | Promise<void> = void | Promise<void>, T = unknown>
+    extends SandboxMatchers {}
 }
 
 // The first test waits until the sandbox has started.

@@ -1,22 +1,19 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { get } from 'node:https';
-import { test as base, describe, expect } from 'vitest';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test as base, describe, expect, vi } from 'vitest';
 import { type SandboxContext, sandboxFixtures } from '../../../src/testing/fixtures.ts';
-import { matchersFor, sandboxMatchers } from '../../../src/testing/matchers.ts';
+import { matchersFor, type SandboxMatchers, sandboxMatchers } from '../../../src/testing/matchers.ts';
+import coverageReporter from '../../../src/testing/reporter.ts';
 import { alice, bob, type Caller, carol, startSandbox } from '../../../src/testing/testing.ts';
+import { runCommand, startCustos, waitFor } from '../../support/run-custos.ts';
 
 expect.extend(sandboxMatchers);
 
 declare module 'vitest' {
-  interface Matchers<R extends void | Promise<void> = void | Promise<void>, T = unknown> {
-    toMatchContract(operation?: string): Promise<void>;
-    toHaveEvent(type: string, where?: Record<string, string>): Promise<void>;
-    toBeRefusedWith(code: string, data?: Record<string, unknown>): Promise<void>;
-    toHaveBalance(
-      walletId: string,
-      amount: string,
-      of?: { readonly chain?: string; readonly asset?: string },
-    ): Promise<void>;
-  }
+  interface Matchers<R extends void | Promise<void> = void | Promise<void>, T = unknown>
+    extends SandboxMatchers {}
 }
 
 const test = base.extend<SandboxContext>(sandboxFixtures({ clock: 'frozen' }));
@@ -185,6 +182,18 @@ describe('a sandbox of the testing library', () => {
     await expect(await sandbox.attempt('getWallet', { path: { wallet_id: 'none' } })).toMatchContract();
     await expect({ ...created, data: { ...created.data, chain_tipe: 1 } }).not.toMatchContract();
     await expect({ ...created, status: 418 }).not.toMatchContract();
+    const { address: _, ...data } = created.data!;
+    const broken = { ...created, data: { ...data, chain_tipe: 1, owner_id: 5, policy_ids: ['p', 1] } };
+    const failure = await expect(broken)
+      .toMatchContract()
+      .then(String, (error: Error) => error.message);
+    expect(failure.split('\n').slice(1, -1).sort()).toEqual([
+      '  /address: is missing',
+      '  /chain_tipe: unknown property',
+      '  /owner_id: expected string or null, got 5',
+      '  /policy_ids/1: expected string, got 1',
+    ]);
+    expect(failure).toContain('differs from its document in 4 places');
     const fetched = await sandbox.fetch(`${sandbox.baseUrl}/v1/wallets`);
     expect(fetched.status).toBe(401);
     await expect(fetched).toMatchContract('listWallets');
@@ -208,4 +217,107 @@ base('many run at once, each with its own state, soon after the first', async ()
   await first.call('createWallet', { body: { chain_type: 'ethereum' } });
   expect(await Promise.all(others.map(countWallets))).toEqual([0, 0, 0]);
   await Promise.all(others.map((other) => other.close()));
+});
+
+describe('what a test did can be kept', () => {
+  const inFolder = async (work: (folder: string) => Promise<void>): Promise<void> => {
+    const folder = mkdtempSync(join(tmpdir(), 'custos-kept-'));
+    try {
+      await work(folder);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  };
+
+  test('the file of a failed test has its requests with their reasons, its events and its state', ({
+    sandbox,
+  }) =>
+    inFolder(async (folder) => {
+      await sandbox.call('getWallet', { path: acme });
+      const { sandbox: fixture } = sandboxFixtures({ keepOnFailure: folder });
+      const run = (name: string, state: string) => {
+        const context = {
+          startedSandbox: sandbox,
+          task: { name, suite: { name: 'Payouts' }, result: { state } },
+        };
+        return fixture(context, async (given) => {
+          await given.call('createWallet', { body: { chain_type: 'solana', display_name: 'Kept' } });
+          await given.attempt('walletRpc', signing('ext_wal_alice'));
+        });
+      };
+      await run('passes', 'pass');
+      await run('fails: in 2 ways', 'fail');
+      expect(readdirSync(folder).sort()).toEqual([
+        'Payouts-fails-in-2-ways.custos',
+        'Payouts-fails-in-2-ways.har',
+      ]);
+      const archive = JSON.parse(readFileSync(join(folder, 'Payouts-fails-in-2-ways.har'), 'utf8'));
+      const operations = archive.log.entries.map((entry: { _operationId: string }) => entry._operationId);
+      expect(operations).toEqual(['createWallet', 'walletRpc']);
+
+      const shown = await startCustos(['inspect', join(folder, 'Payouts-fails-in-2-ways.custos'), '--print']);
+      try {
+        await waitFor(() => shown.output().stdout.includes('Ctrl-C'));
+        const [url = ''] = shown.output().stdout.split('\n');
+        const at = ['--url', url.slice(0, url.indexOf('/#/'))];
+        const { stdout } = await runCommand(['logs', '--json', '--no-follow', ...at]);
+        const requests = stdout
+          .trimEnd()
+          .split('\n')
+          .map((line) => JSON.parse(line));
+        expect(requests).toMatchObject([
+          { operation: 'createWallet', status: 200, subject: { name: 'Kept' } },
+          { operation: 'walletRpc', status: 401, hint: expect.stringContaining('Alice') },
+        ]);
+        expect((await runCommand(['why', ...at])).stdout).toContain('Alice');
+        const clock = JSON.parse((await runCommand(['clock', '--json', ...at])).stdout);
+        expect(clock).toMatchObject({ frozen: true });
+      } finally {
+        await shown.stop();
+      }
+    }));
+
+  test('a file that nothing has kept is refused', () =>
+    inFolder(async (folder) => {
+      const file = join(folder, 'other');
+      expect((await runCommand(['inspect', file])).stderr).toContain('does not exist');
+      writeFileSync(file, 'other');
+      expect(await runCommand(['inspect', file])).toMatchObject({
+        code: 1,
+        stderr: expect.stringContaining('not a snapshot of a sandbox'),
+      });
+    }));
+
+  test('the reporter measures all sandboxes of a run together, across their resets', () =>
+    inFolder(async (folder) => {
+      const json = join(folder, 'coverage.json');
+      const print = vi.spyOn(process.stdout, 'write').mockImplementation(() => true);
+      try {
+        const reporter = coverageReporter({ reports: { json }, failUnder: { errors: 90 } });
+        for (const chain of ['ethereum', 'solana'] as const) {
+          await using own = await startSandbox({ seedData: false });
+          const wallet = await own.call('createWallet', { body: { chain_type: chain } });
+          if (chain === 'solana') await own.call('archiveWallet', { path: { wallet_id: wallet.id } });
+          await own.reset();
+          await own.attempt('getWallet', { path: { wallet_id: 'none' } });
+        }
+        expect(reporter.onEnd()).toEqual({ status: 'failed' });
+        const { figures, requests, called, rows } = JSON.parse(readFileSync(json, 'utf8'));
+        expect({ requests, called, operations: figures.operations.covered }).toEqual({
+          requests: 5,
+          called: 3,
+          operations: 3,
+        });
+        const counted = (name: string) => rows.find((row: { name: string }) => row.name === name).count;
+        expect([counted('event wallet.archived'), counted('getWallet 404 not_found')]).toEqual([1, 2]);
+        expect(print.mock.calls.flat().join('\n')).toContain('Of the 3 operations that you call');
+        reporter.onTestRunStart();
+        expect(reporter.onEnd()).toBeUndefined();
+        expect(print.mock.calls.flat().join('\n')).toContain('no sandbox of these tests was called');
+      } finally {
+        print.mockRestore();
+        delete process.env.CUSTOS_COVERAGE_FOLDER;
+        process.exitCode = undefined;
+      }
+    }));
 });

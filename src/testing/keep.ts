@@ -1,0 +1,77 @@
+import { mkdtempSync } from 'node:fs';
+import { appendFile, mkdir, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import type { HttpArchive, RecordedRequests, SandboxEventCounts } from '../sandbox/generated/schemas.ts';
+import { removeSnapshot, saveSnapshot } from '../tools/client/world.ts';
+import type { Connection } from './connection.ts';
+
+/** The folder of kept files if a test chooses none. */
+export const KEPT_FOLDER = 'custos-failures';
+
+/** The name under which the state is saved while it is written. */
+const SNAPSHOT = 'kept-by-a-test';
+
+/** Returns the position after the newest recorded request. */
+export async function newestPosition(connection: Connection): Promise<string> {
+  return (await connection.call<RecordedRequests>('GET', '/requests?after=now&limit=1')).cursor;
+}
+
+/**
+ * Writes the whole state and the requests after a position to a file for `custos inspect`, and the requests to an HTTP
+ * Archive beside it.
+ */
+export async function keepState(connection: Connection, file: string, after: string): Promise<void> {
+  await mkdir(dirname(file), { recursive: true });
+  await saveSnapshot(connection, SNAPSHOT, file, after);
+  await removeSnapshot(connection, SNAPSHOT);
+  const archive = await archiveAfter(connection, after);
+  // Like the state, the requests may contain what only the developer may see.
+  await writeFile(`${file.replace(/\.custos$/, '')}.har`, JSON.stringify(archive), { mode: 0o600 });
+}
+
+function archiveAfter(connection: Connection, after: string): Promise<HttpArchive> {
+  return connection.call('GET', `/requests.har?limit=10000&after=${encodeURIComponent(after)}`);
+}
+
+/** Returns the file in which a failed test's state is kept, by the names of the test. */
+export function keptFile(folder: string | true, names: readonly string[]): string {
+  const name = names
+    .join(' ')
+    .replaceAll(/[^\p{L}\p{N}]+/gu, '-')
+    .replaceAll(/^-|-$/g, '')
+    .slice(0, 100);
+  return join(folder === true ? KEPT_FOLDER : folder, `${name || 'test'}.custos`);
+}
+
+/** The requests of a sandbox since the line before, and its events since its start or its last reset. */
+export interface CollectedLine {
+  readonly stretch: number;
+  readonly entries: HttpArchive['log']['entries'];
+  readonly eventCounts: SandboxEventCounts['data'];
+}
+
+/** Collects what a sandbox records, for the reporter of a test runner in another process. */
+export interface Collector {
+  collect(): Promise<void>;
+  /** Must be called after the sandbox was reset, which deletes its events. */
+  startStretch(): void;
+}
+
+/** Creates a collector that writes one line of JSON for each call to a file of its own in the folder. */
+export function collectorIn(folder: string, connection: Connection): Collector {
+  const file = join(mkdtempSync(join(folder, 'sandbox-')), 'requests.ndjson');
+  let after = 'start';
+  let stretch = 0;
+  return {
+    async collect() {
+      const { log } = await archiveAfter(connection, after);
+      const { data: eventCounts } = await connection.call<SandboxEventCounts>('GET', '/event_counts');
+      after = await newestPosition(connection);
+      const line: CollectedLine = { stretch, entries: log.entries, eventCounts };
+      await appendFile(file, `${JSON.stringify(line)}\n`, { mode: 0o600 });
+    },
+    startStretch() {
+      stretch += 1;
+    },
+  };
+}
