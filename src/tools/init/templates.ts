@@ -81,6 +81,16 @@ export const templates: readonly Template[] = [
     next: 'npm install --save-dev @playwright/test && npx playwright install chromium && npx playwright test',
   },
   {
+    name: 'pytest',
+    summary: 'tests in Python with a sandbox for the run, with a fixture',
+    next: 'pip install pytest && pytest tests/test_custos.py',
+  },
+  {
+    name: 'go',
+    summary: 'a package that starts a sandbox for tests in Go',
+    next: 'go test ./custostest/',
+  },
+  {
     name: 'express',
     summary: 'an endpoint that verifies webhooks, with express',
     next: `npm install express standardwebhooks && ${webhookSecret} npx node webhooks/express.mts`,
