@@ -71,7 +71,7 @@ export interface CardPayment {
   readonly currency: string;
   readonly merchant: string | null;
   readonly createdAtMs: number;
-  /** When the payment was posted, Unix ms. Null until then. */
+  /** Null unless the payment is posted. */
   readonly postedAtMs: number | null;
 }
 

@@ -69,6 +69,7 @@ export function readProof(
     userId: state.userId,
     sessionId: state.sessionId,
     publicClientNetwork: state.publicClientNetwork,
+    noted: {},
     canonicalPayloads: () => {
       payloads ??= payloadsOf(state, scheme, options);
       return payloads;

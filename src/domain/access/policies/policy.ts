@@ -19,7 +19,7 @@ import type { Tables } from '../../tables.ts';
 import { AggregationEntity } from '../aggregations/aggregation.entity.ts';
 import { ConditionSetEntity } from '../condition-sets/condition-set.entity.ts';
 import { resolveOwner } from '../key-quorums/resolve-owner.ts';
-import { type Authorization, requireOwner } from '../owners/require-owner.ts';
+import { requireOwner } from '../owners/require-owner.ts';
 import {
   findPolicy,
   findPolicyForUpdate,
@@ -204,7 +204,7 @@ export async function updatePolicy(
   change: UpdatePolicyRequest,
 ): Promise<StoredPolicy> {
   const before = await findPolicyForUpdate(context, id);
-  const authorization = await requireOwner(context, { ownerId: before.ownerId });
+  await requireOwner(context, { ownerId: before.ownerId });
   if (Object.values(change).every((value) => value === undefined)) {
     throw invalidField('', 'expected at least one field');
   }
@@ -213,12 +213,11 @@ export async function updatePolicy(
     await checkRules(context, change.rules, before.chainType, (index) => `/rules/${index}`);
   }
   await requirePartsAfterUpdate(context, before, change, ownerId);
-  const fields = {
+  return storePolicy(context, before, {
     name: change.name ?? before.name,
     ownerId: ownerId === undefined ? before.ownerId : ownerId,
     rules: change.rules === undefined ? before.rules : withIds(context, change.rules),
-  };
-  return storePolicy(context, before, fields, authorization);
+  });
 }
 
 /**
@@ -229,7 +228,6 @@ async function storePolicy(
   context: OperationContext,
   before: StoredPolicy,
   change: { name?: string; ownerId?: string | null; rules?: readonly PolicyRuleResponse[] },
-  authorization: Authorization,
 ): Promise<StoredPolicy> {
   const { em } = context;
   // The entity is already in the identity map, because `findPolicyForUpdate` has loaded it.
@@ -241,7 +239,7 @@ async function storePolicy(
   await em.flush();
   await dismissIntentsAbout(context, { resource: 'policy', id: policy.id, change: 'changed' });
   const after = readPolicy(policy);
-  await changePolicySeal(context, before, after, authorization);
+  await changePolicySeal(context, before, after);
   return after;
 }
 
@@ -322,13 +320,13 @@ export async function createPolicyRule(
   input: PolicyRuleRequest,
 ): Promise<PolicyRuleResponse> {
   const policy = await findPolicyForUpdate(context, policyId);
-  const authorization = await requireOwner(context, { ownerId: policy.ownerId });
+  await requireOwner(context, { ownerId: policy.ownerId });
   await checkRules(context, [input], policy.chainType, AT_ROOT);
   await requirePartsOfOwner(context, policy.ownerId, [input], fromRoot);
   const rule = withId(context.ids.cuid2(), input);
   const rules = [...policy.rules, rule];
   checkPolicySize(rules);
-  await storePolicy(context, policy, { rules }, authorization);
+  await storePolicy(context, policy, { rules });
   return rule;
 }
 
@@ -344,14 +342,14 @@ export async function updatePolicyRule(
   input: PolicyRuleRequest,
 ): Promise<PolicyRuleResponse> {
   const policy = await findPolicyForUpdate(context, policyId);
-  const authorization = await requireOwner(context, { ownerId: policy.ownerId });
+  await requireOwner(context, { ownerId: policy.ownerId });
   requireRule(policy, ruleId);
   await checkRules(context, [input], policy.chainType, AT_ROOT);
   await requirePartsOfOwner(context, policy.ownerId, [input], fromRoot);
   const rule = withId(ruleId, input);
   const rules = policy.rules.map((other) => (other.id === ruleId ? rule : other));
   checkPolicySize(rules);
-  await storePolicy(context, policy, { rules }, authorization);
+  await storePolicy(context, policy, { rules });
   return rule;
 }
 
@@ -366,10 +364,9 @@ export async function deletePolicyRule(
   ruleId: string,
 ): Promise<void> {
   const policy = await findPolicyForUpdate(context, policyId);
-  const authorization = await requireOwner(context, { ownerId: policy.ownerId });
+  await requireOwner(context, { ownerId: policy.ownerId });
   requireRule(policy, ruleId);
-  const rules = policy.rules.filter(({ id }) => id !== ruleId);
-  await storePolicy(context, policy, { rules }, authorization);
+  await storePolicy(context, policy, { rules: policy.rules.filter(({ id }) => id !== ruleId) });
 }
 
 /**

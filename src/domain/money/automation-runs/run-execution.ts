@@ -309,6 +309,7 @@ function standingProof({ agreedById }: StoredExecution): RequestProof {
     canonicalPayloads: () => [],
     expiryMs: undefined,
     userId: undefined,
+    noted: {},
     urlOf: (path) => path,
     payloadsOf: () => [],
     consentOf: agreedById,

@@ -213,9 +213,9 @@ export async function claimDueCards(
 }
 
 /**
- * Returns the status to report to the issuer of a card, and when to report it again.
+ * Returns the report that a card needs.
  *
- * CHOICE: while a user is frozen, the user's cards are reported as inactive.
+ * CHOICE: while a user is frozen, the issuer has the user's cards as frozen.
  */
 async function reportFor(
   em: SqlEntityManager,

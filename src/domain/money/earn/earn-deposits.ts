@@ -8,7 +8,6 @@ import {
   type Planned,
   unwrapPlan,
 } from '../../../ports/operation-context.ts';
-import type { Authorization } from '../../access/owners/require-owner.ts';
 import { authorizeUse } from '../../wallets/wallet-uses/use-wallet.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet.entity.ts';
@@ -33,20 +32,16 @@ interface EarnAction {
   readonly builds: readonly BuildTransaction[];
   readonly details: object;
   readonly terms: object;
-  readonly authorization: Authorization;
 }
 
 /** Signs the transactions of an authorized action, and stores the action with them as steps. */
 export async function startEarnAction(
   context: OperationContext,
   wallet: WalletRow,
-  { type, body, builds, details, terms, authorization }: EarnAction,
+  { type, body, builds, details, terms }: EarnAction,
 ): Promise<WalletActionRow> {
   const referenceId = body.reference_id;
-  const steps = await sendSteps(context, wallet, {
-    ...{ type, referenceId, builds, authorization },
-    readsEffects: true,
-  });
+  const steps = await sendSteps(context, wallet, { type, referenceId, builds, readsEffects: true });
   const action = { type, nonce: body.nonce, referenceId, details, terms, steps };
   return beginWalletAction(context, wallet.id, action);
 }
@@ -106,8 +101,7 @@ export async function depositIntoVault(
     ...(isApproved ? { allowance: String(rawAmount) } : {}),
   };
   const details = vaultFields(vault, rawAmount);
-  const action = { type: 'earn_deposit', body, builds, details, terms } as const;
-  return startEarnAction(context, wallet, { ...action, authorization: use.authorization });
+  return startEarnAction(context, wallet, { type: 'earn_deposit', body, builds, details, terms });
 }
 
 async function planDeposit(
@@ -197,8 +191,7 @@ export async function withdrawFromVault(
   const { builds } = unwrapPlan(planned);
   const terms: EarnOutcomeTerms = { wallet_address: wallet.address };
   const details = vaultFields(vault, rawAmount);
-  const action = { type: 'earn_withdraw', body, builds, details, terms } as const;
-  return startEarnAction(context, wallet, { ...action, authorization: use.authorization });
+  return startEarnAction(context, wallet, { type: 'earn_withdraw', body, builds, details, terms });
 }
 
 async function planWithdrawal(

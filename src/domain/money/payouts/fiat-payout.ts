@@ -284,11 +284,7 @@ async function payOut(
   await use.record();
   const plan = unwrapPlan(planned);
   await requireStillPayable(context, plan);
-  const sent = await sendSteps(context, wallet, {
-    type: 'payout',
-    builds: [plan.build],
-    authorization: use.authorization,
-  });
+  const sent = await sendSteps(context, wallet, { type: 'payout', builds: [plan.build] });
   return beginWalletAction(context, wallet.id, {
     type: 'payout',
     nonce: body.nonce,

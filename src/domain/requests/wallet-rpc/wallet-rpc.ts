@@ -65,10 +65,10 @@ async function decodeSend(
   const { transaction, options, answer } = await send.build(context);
   return {
     action: transaction.action,
-    async perform({ authorization, record }) {
+    async perform(record) {
       // Record the use before the broadcast is scheduled, so that a refusal after the commit does not hide it.
       await record();
-      return answer(await sendBuilt(context, wallet, transaction, { ...options, authorization }));
+      return answer(await sendBuilt(context, wallet, transaction, options));
     },
   };
 }
@@ -128,7 +128,7 @@ async function answer(
     decode: () => decodeRpc(context, wallet, { request, plan: unwrapPlan(planned) }),
     mayBeSigner: true,
   });
-  return { method, data: await use.decoded.perform(use) };
+  return { method, data: await use.decoded.perform(use.record) };
 }
 
 function decodeRpc(
@@ -140,31 +140,30 @@ function decodeRpc(
     case 'send':
       return decodeSend(context, wallet, plan.send);
     case 'spark':
-      return decodeReadingRequest(request, plan.answer);
+      return decodeQuestion(request, plan.answer);
     case 'signature':
       assert(isSignatureRequest(request), 'methods that only sign need nothing from outside');
-      return decodeSigningRequest(context, wallet, { request, ...plan });
+      return decodeSignature(context, wallet, { request, ...plan });
   }
 }
 
 /**
- * Decodes a request that only reads from a network. The result's `perform` returns the answer that the plan has read.
+ * Returns a request that only reads from a network as if it were a signature.
  *
  * CHOICE: nothing is signed, but owner authorization and policies apply as for a signature, because only callers who
  * may use the wallet may call its RPC.
  */
-async function decodeReadingRequest(request: WalletRpcRequest, answer: object): Promise<DecodedRpc> {
+async function decodeQuestion(request: WalletRpcRequest, answer: object): Promise<DecodedRpc> {
   return {
     action: await decodeRpcAction(request),
-    async perform({ record }) {
+    async perform(record) {
       await record();
       return answer;
     },
   };
 }
 
-/** Decodes a request that only signs. The result's `perform` signs and returns the method's data. */
-async function decodeSigningRequest(
+async function decodeSignature(
   context: OperationContext,
   wallet: FoundWallet,
   {
@@ -183,10 +182,9 @@ async function decodeSigningRequest(
   return {
     action: unfoldBatches(action, callingAccount(request, wallet.address)),
     onlySigns: true,
-    async perform({ authorization, record }) {
+    async perform(record) {
       // The params are valid by the API document's schema of the method.
-      const task = { method, params } as never;
-      const data = await signWithWalletKey<OfflineMethod>(context, wallet, authorization, task);
+      const data = await signWithWalletKey<OfflineMethod>(context, wallet, { method, params } as never);
       await record();
       if (smartAccount === undefined || smartAccount.isDeployed) return data;
       const { signature } = data as { readonly signature: string };
@@ -287,8 +285,7 @@ export async function rawSignWithWallet(
       decode: async () => ({ action: decodeRawSignAction(chainType, input) }),
       mayBeSigner: true,
     });
-    const task = { method: 'raw_sign', params: input } as const;
-    const signature = await signWithWalletKey(context, wallet, use.authorization, task);
+    const signature = await signWithWalletKey(context, wallet, { method: 'raw_sign', params: input });
     await use.record();
     return { method: 'raw_sign', data: { signature, encoding: 'hex' } };
   } catch (error) {

@@ -34,9 +34,9 @@ interface SigningWallet {
 interface AskedOfWallet {
   readonly request: SignedRequestContent;
   /** The part of the path after the wallet id. */
-  readonly subpath: string;
+  readonly rest: string;
   /** The part that the task plays in an action that the server builds; undefined if it is not compared. */
-  readonly builtPart: BuiltPart | undefined;
+  readonly part: BuiltPart | undefined;
 }
 
 /**
@@ -46,19 +46,19 @@ interface AskedOfWallet {
  * @throws SigningInputError for data that could not be signed either.
  */
 export async function requestedAction(
-  { request: { body }, subpath, builtPart }: AskedOfWallet,
+  { request: { body }, rest, part }: AskedOfWallet,
   task: WalletTask,
   wallet: SigningWallet,
 ): Promise<KnownAction> {
   if (task.kind === 'export') return asKnown(exportAction(task.form === 'phrase'));
-  if (subpath === '/raw_sign') {
+  if (rest === '/raw_sign') {
     return asKnown(decodeRawSignAction(wallet.chainType as ChainType, task.params as RawSignParams));
   }
-  if (subpath === '/rpc') return rpcAction(body, task, wallet);
-  if (subpath === '/transfer') return transferOf(body, task, wallet);
-  const method = Object.hasOwn(builtMethods, subpath) ? builtMethods[subpath]! : undefined;
+  if (rest === '/rpc') return rpcAction(body, task, wallet);
+  if (rest === '/transfer') return transferOf(body, task, wallet);
+  const method = Object.hasOwn(builtMethods, rest) ? builtMethods[rest]! : undefined;
   if (method === undefined) throw new UnauthorizedUseError('the signed request asks for something else');
-  return builtPart?.action(wallet.address) ?? onlyMethod(method);
+  return part?.action(wallet.address) ?? onlyMethod(method);
 }
 
 function asKnown(action: PolicyAction): KnownAction {
