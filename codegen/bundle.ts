@@ -8,6 +8,7 @@ import {
   ContractError,
   type Document,
   type FamilyDocument,
+  type Links,
   operationObjects,
   type PathItem,
   type Tag,
@@ -18,6 +19,7 @@ export interface Bundle {
   readonly document: Document;
   readonly catalogue: Readonly<Record<string, CatalogueEntry>>;
   readonly brandedProperties: readonly string[];
+  readonly links: Links;
 }
 
 /** Parsed files by path relative to the root. */
@@ -157,11 +159,13 @@ export function bundle(contract: Contract, root: string): Bundle {
   const components: Components = {};
   const catalogue: Record<string, CatalogueEntry> = {};
   const brandedProperties: string[] = [];
+  const links: Links = {};
   const families = loadFamilies(contract, root);
   for (const { path, family } of families) {
     merge(paths, family.paths ?? {}, 'path', path);
     merge(webhooks, family.webhooks ?? {}, 'webhook', path);
     merge(catalogue, family['x-error-catalogue'] ?? {}, 'error code', path);
+    merge(links, family['x-links'] ?? {}, 'links of', path);
     brandedProperties.push(...(family['x-branded-properties'] ?? []));
     for (const [section, entries] of Object.entries(family.components ?? {})) {
       components[section] ??= {};
@@ -185,5 +189,5 @@ export function bundle(contract: Contract, root: string): Bundle {
     ...(Object.keys(webhooks).length === 0 ? {} : { webhooks: sorted(webhooks) }),
     components: { ...components, schemas: components.schemas ?? {} },
   };
-  return { document, catalogue, brandedProperties: [...new Set(brandedProperties)].sort() };
+  return { document, catalogue, brandedProperties: [...new Set(brandedProperties)].sort(), links };
 }

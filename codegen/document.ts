@@ -57,6 +57,8 @@ export interface Response {
   description: string;
   headers?: Record<string, unknown>;
   content?: Record<string, MediaType>;
+  /** The operations that can follow, by their ids. */
+  links?: Record<string, { operationId: string; parameters: Record<string, string> }>;
 }
 
 export interface OperationObject {
@@ -108,7 +110,11 @@ export interface FamilyDocument {
   components?: Components;
   'x-error-catalogue'?: Record<string, CatalogueEntry>;
   'x-branded-properties'?: string[];
+  'x-links'?: Links;
 }
+
+/** By the path of a resource: the operations that return it, and the pointers to its id in their responses. */
+export type Links = Record<string, Record<string, string>>;
 
 /** The bundle: one self-contained document. */
 export interface Document {

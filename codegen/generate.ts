@@ -11,8 +11,9 @@ import { emitOperations } from './emit-operations.ts';
 import { emitRegistry } from './emit-registry.ts';
 import { emitSchemas } from './emit-schemas.ts';
 import { emitSecrets } from './emit-secrets.ts';
-import { expandErrors } from './expand-errors.ts';
-import { mapDiscriminators } from './map-discriminators.ts';
+import { expandErrors } from './expansion/expand-errors.ts';
+import { linkOperations } from './expansion/link-operations.ts';
+import { mapDiscriminators } from './expansion/map-discriminators.ts';
 import { type Operation, readOperations, readWebhooks } from './read-operations.ts';
 import { requireSupportedKeywords } from './supported-keywords.ts';
 import { emitValidators } from './validators/emit-validators.ts';
@@ -56,6 +57,7 @@ export async function generateContract(
   requireSupportedKeywords(document);
   requireBounds(document);
   mapDiscriminators(document);
+  linkOperations(bundled);
   await requireValidOpenApi(document);
   const unfinished = [
     ...findPlaceholders(document).map((pointer) => `${pointer}: still a placeholder`),

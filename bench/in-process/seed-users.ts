@@ -3,8 +3,8 @@ import { createApp } from '../../src/domain/access/apps/app.ts';
 import { getApp } from '../../src/domain/access/apps/find-app.ts';
 import { lookupKey } from '../../src/domain/base/lookup-keys/lookup-key.ts';
 import type { Tables } from '../../src/domain/tables.ts';
-import { searchTermsOf } from '../../src/domain/wallets/users/find-users.ts';
 import { encodeLinkedAccount } from '../../src/domain/wallets/users/linked-account-kinds.ts';
+import { searchTermsOf } from '../../src/domain/wallets/users/list-users.ts';
 import type { LinkedAccountInput } from '../../src/generated/schemas.ts';
 import type { Database } from '../../src/storage/open-database.ts';
 

@@ -6,7 +6,7 @@ import {
   findUserByUsername,
 } from '../../src/domain/access/user-records/find-user.ts';
 import { entities } from '../../src/domain/tables.ts';
-import { listUsers, searchUsers } from '../../src/domain/wallets/users/find-users.ts';
+import { listUsers, searchUsers } from '../../src/domain/wallets/users/list-users.ts';
 import { createUser } from '../../src/domain/wallets/users/user.ts';
 import type { OperationContext } from '../../src/ports/operation-context.ts';
 import { unitsOf } from '../../src/server/unit-of-work.ts';

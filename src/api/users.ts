@@ -1,14 +1,14 @@
 import { findUser, findUserByAccount, findUserByUsername } from '../domain/access/user-records/find-user.ts';
 import {
-  listUsers as listUsersVerb,
-  searchUsers as searchUsersVerb,
-} from '../domain/wallets/users/find-users.ts';
-import {
   normalizeDiscordUsername,
   normalizeEmail,
   normalizePhoneNumber,
 } from '../domain/wallets/users/linked-account-kinds.ts';
 import { linkAccount, unlinkAccount } from '../domain/wallets/users/linked-accounts.ts';
+import {
+  listUsers as listUsersVerb,
+  searchUsers as searchUsersVerb,
+} from '../domain/wallets/users/list-users.ts';
 import {
   batchCreateUsers as batchCreateUsersVerb,
   changeUserState,

@@ -1,4 +1,4 @@
-import { listWalletTransactions } from '../domain/money/transactions/wallet-transactions.ts';
+import { listWalletTransactions } from '../domain/money/transactions/list-transactions.ts';
 import {
   type PlannedTransferRequest,
   planQuote,

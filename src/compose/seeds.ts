@@ -225,7 +225,6 @@ function inTransaction(
         canonicalPayloads: () => [],
         expiryMs: undefined,
         userId: undefined,
-        noted: {},
         urlOf: () => assert.fail('a seed proposed an intent'),
         payloadsOf: () => assert.fail('a seed proposed an intent'),
       },

@@ -64,8 +64,8 @@ export function startJobs(jobs: readonly Job[], log: Log, observe?: ObserveJob):
   const act = async (patienceMs: number): Promise<void> => {
     const endMs = performance.now() + patienceMs;
     do {
-      // One job may create work for another, so the loop ends when each job has found nothing since the last one that
-      // did something.
+      // One job may create work for another, so the loop ends when every job has found nothing since any job last did
+      // something.
       for (let at = 0, idle = 0; idle < acting.length; at = (at + 1) % acting.length) {
         idle = (await acting[at]!.drain()) ? 1 : idle + 1;
       }

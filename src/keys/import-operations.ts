@@ -73,7 +73,7 @@ function importBinding(binding: SealBinding): SealBinding {
   return { purpose: `${IMPORT_PURPOSE}${chainTypeOf(binding)}`, rowId, appId };
 }
 
-/** A server of an earlier version sends only the chain type as the purpose. */
+/** Returns the chain type in the purpose of an import. Servers of earlier versions send only the chain type. */
 function chainTypeOf({ purpose }: SealBinding): string {
   const chainType = purpose.startsWith(IMPORT_PURPOSE) ? purpose.slice(IMPORT_PURPOSE.length) : purpose;
   if (isChainType(chainType)) return chainType;

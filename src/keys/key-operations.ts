@@ -163,7 +163,7 @@ export function keyStoreOn(
       const chainType = chainTypeOf(binding);
       return sealWalletKey(await drawWalletKey(chainType), bindingUnder(binding, authority));
     },
-    async signWithWallet(sealed, binding, task, use) {
+    async signWithWallet(sealed, binding, task, claim) {
       const chainType = chainTypeOf(binding);
       const { method, params } = task;
       const occasion = occasionOf(binding, clock);
@@ -172,16 +172,16 @@ export function keyStoreOn(
         openSeal: openSeal(binding.appId),
         building,
       } as const;
-      if (use !== undefined) await requireSeen(use, binding);
+      if (claim !== undefined) await requireSeen(claim, binding);
       const authorization =
-        use &&
-        (await vouchers.withReader(use, binding.appId, (readVoucher) =>
-          requireAuthorizedTask({ ...use, readVoucher }, occasion, signing),
+        claim &&
+        (await vouchers.withReader(claim, binding.appId, (readVoucher) =>
+          requireAuthorizedTask({ ...claim, readVoucher }, occasion, signing),
         ));
       let recorded: Promise<void> | undefined;
       const signature = await envelopes.withSecret(
         sealed,
-        bindingUnder(binding, use?.authority),
+        bindingUnder(binding, claim?.authority),
         async (secret) => {
           const { privateKey } = decodeWalletSecret(secret);
           await requireAddresses(chainType, privateKey, authorization?.addresses ?? []);
@@ -198,18 +198,18 @@ export function keyStoreOn(
       await recorded;
       return signature;
     },
-    async exportWalletKey(sealed, binding, { form, recipient }, use) {
+    async exportWalletKey(sealed, binding, { form, recipient }, claim) {
       const chainType = chainTypeOf(binding);
       const ephemeralSeed = entropy.bytes(EPHEMERAL_SEED_BYTES);
-      if (use !== undefined) {
+      if (claim !== undefined) {
         const task = { kind: 'export', form, recipient } as const;
-        await requireSeen(use, binding);
+        await requireSeen(claim, binding);
         const exporting = { task, openSeal: openSeal(binding.appId) };
-        await vouchers.withReader(use, binding.appId, (readVoucher) =>
-          requireAuthorizedTask({ ...use, readVoucher }, occasionOf(binding, clock), exporting),
+        await vouchers.withReader(claim, binding.appId, (readVoucher) =>
+          requireAuthorizedTask({ ...claim, readVoucher }, occasionOf(binding, clock), exporting),
         );
       }
-      return envelopes.withSecret(sealed, bindingUnder(binding, use?.authority), async (secret) => {
+      return envelopes.withSecret(sealed, bindingUnder(binding, claim?.authority), async (secret) => {
         const plaintext = exportedWalletKey(chainType, decodeWalletSecret(secret), form);
         if (plaintext === undefined) return undefined;
         return sealHpke({ recipientPublicKeyBytes: recipient, plaintext, ephemeralSeed }).finally(() =>
@@ -218,15 +218,15 @@ export function keyStoreOn(
       });
     },
 
-    async changeAuthority(sealed, binding, use) {
+    async changeAuthority(sealed, binding, claim) {
       chainTypeOf(binding);
-      await requireSeen(use, binding);
-      const authority = await vouchers.withReader(use, binding.appId, (readVoucher) =>
-        changedAuthority({ ...use, readVoucher }, occasionOf(binding, clock)),
+      await requireSeen(claim, binding);
+      const authority = await vouchers.withReader(claim, binding.appId, (readVoucher) =>
+        changedAuthority({ ...claim, readVoucher }, occasionOf(binding, clock)),
       );
       return {
         authority,
-        sealed: await envelopes.withSecret(sealed, bindingUnder(binding, use.authority), (secret) =>
+        sealed: await envelopes.withSecret(sealed, bindingUnder(binding, claim.authority), (secret) =>
           envelopes.seal(secret, bindingUnder(binding, authority)),
         ),
       };

@@ -192,6 +192,8 @@ function remotePasses(
           }
           const startedMs = services.machine.now();
           await ask(known);
+          // A unit of work that only reads is not in a transaction. It commits nothing, so it may go on. A unit that may
+          // write is in one from its beginning, even while it holds no connection.
           if (services.machine.now() - startedMs > FRESH_MS && em.isInTransaction()) {
             run.isEnded = true;
             throw new RunAgainError();
@@ -201,6 +203,8 @@ function remotePasses(
         if ('error' in result) throw result.error;
         return copyOf(result.value);
       };
+    // In production, `services.keyStore` is the client of the signer (`signer-client.ts`): `keyStoreCalling` in
+    // `protocol.ts` sends the call, and `callHandlers` there runs the method of `key-operations.ts` in the signer.
     return new Proxy(services.keyStore, {
       get: (keyStore, name) => {
         const member = keyStore[name as keyof KeyStore];

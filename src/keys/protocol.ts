@@ -1,6 +1,6 @@
 import type { PolicyChange, PolicyPin, WalletPolicies } from '../engine/authorization/policy-seals.ts';
 import type { KnownQuorums, QuorumRecord } from '../engine/authorization/quorum-records.ts';
-import type { AuthorizedUse, WalletAuthority } from '../engine/authorization/wallet-authority.ts';
+import type { KeyUseClaim, WalletAuthority } from '../engine/authorization/wallet-authority.ts';
 import type { SigningTask } from '../engine/signing/sign-with-key.ts';
 import type {
   KeyStore,
@@ -56,17 +56,17 @@ export function keyStoreCalling(call: Call): Omit<KeyStore, 'currentMasterKeyId'
       sealedOf(await call('rewrap', partsOf(sealed), { key: sealed.masterKeyId, binding })),
     createWalletKey: async (binding, authority) =>
       walletKeyOf(await call('createWalletKey', [], { binding, authority })),
-    async signWithWallet(sealed, binding, { method, params }, use) {
-      const json = { key: sealed.masterKeyId, binding, method, params, use };
+    async signWithWallet(sealed, binding, { method, params }, claim) {
+      const json = { key: sealed.masterKeyId, binding, method, params, use: claim };
       return (await call('signWithWallet', partsOf(sealed), json)).json as never;
     },
-    async exportWalletKey(sealed, binding, { form, recipient }, use) {
-      const json = { key: sealed.masterKeyId, binding, form, use };
+    async exportWalletKey(sealed, binding, { form, recipient }, claim) {
+      const json = { key: sealed.masterKeyId, binding, form, use: claim };
       const { parts } = await call('exportWalletKey', [...partsOf(sealed), recipient], json);
       return parts.length === 0 ? undefined : messageOf(parts, 0);
     },
-    async changeAuthority(sealed, binding, use) {
-      const json = { key: sealed.masterKeyId, binding, use };
+    async changeAuthority(sealed, binding, claim) {
+      const json = { key: sealed.masterKeyId, binding, use: claim };
       const result = await call('changeAuthority', partsOf(sealed), json);
       const { authority } = result.json as { authority: WalletAuthority };
       return { sealed: sealedOf(result), authority };
@@ -153,23 +153,23 @@ export const callHandlers: Readonly<Record<OperationName, ServeCall>> = {
     const { method, params } = message.json as SigningTask;
     const task = { method: readText(method), params } as SigningTask;
     const binding = bindingOf(message.json);
-    const data = await keyStore.signWithWallet(sealedIn(message), binding, task, useOf(message.json));
+    const data = await keyStore.signWithWallet(sealedIn(message), binding, task, claimOf(message.json));
     return { parts: [], json: data };
   },
   async exportWalletKey(keyStore, message) {
     const what = { form: formOf(message.json), recipient: part(message.parts, 2) };
     const binding = bindingOf(message.json);
-    const exported = await keyStore.exportWalletKey(sealedIn(message), binding, what, useOf(message.json));
+    const exported = await keyStore.exportWalletKey(sealedIn(message), binding, what, claimOf(message.json));
     const parts = exported === undefined ? [] : [exported.encapsulatedKey, exported.ciphertext];
     return { parts, json: undefined };
   },
   async changeAuthority(keyStore, message) {
-    const use = useOf(message.json);
-    if (use === undefined) throw new MessageError('expected the use of a wallet');
+    const claim = claimOf(message.json);
+    if (claim === undefined) throw new MessageError('expected the use of a wallet');
     const { sealed, authority } = await keyStore.changeAuthority(
       sealedIn(message),
       bindingOf(message.json),
-      use,
+      claim,
     );
     return sealedMessage(sealed, { authority });
   },
@@ -337,8 +337,8 @@ function readPin(value: unknown): PolicyPin | null {
 }
 
 /** NOTE: the records and the evidence are checked when they are verified. Malformed ones fail there. */
-function useOf(json: unknown): AuthorizedUse | undefined {
-  const { use } = json as { use?: AuthorizedUse };
+function claimOf(json: unknown): KeyUseClaim | undefined {
+  const { use } = json as { use?: KeyUseClaim };
   return use === undefined ? undefined : { ...use, authority: readAuthority(use.authority) };
 }
 

@@ -71,7 +71,7 @@ export interface CardPayment {
   readonly currency: string;
   readonly merchant: string | null;
   readonly createdAtMs: number;
-  /** Null unless the payment is posted. */
+  /** When the payment was posted, Unix ms. Null until then. */
   readonly postedAtMs: number | null;
 }
 

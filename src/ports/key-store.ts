@@ -1,7 +1,7 @@
 import type { PolicyChange, PolicyContent } from '../engine/authorization/policy-seals.ts';
 import type { KnownQuorums, QuorumRecord } from '../engine/authorization/quorum-records.ts';
 import type { StoredVoucherKey, Voucher } from '../engine/authorization/user-vouchers.ts';
-import type { AuthorizedUse, WalletAuthority } from '../engine/authorization/wallet-authority.ts';
+import type { KeyUseClaim, WalletAuthority } from '../engine/authorization/wallet-authority.ts';
 import type { HpkeParameters } from '../engine/crypto/hpke.ts';
 import type { SigningMethod, SigningMethods, SigningTask } from '../engine/signing/sign-with-key.ts';
 import type { WalletKeyFacts } from '../engine/signing/wallet-key.ts';
@@ -129,14 +129,14 @@ export interface KeyStore {
    * Signs with a wallet's key.
    *
    * @throws SigningInputError
-   * @throws UnauthorizedUseError for a key with an authority, unless `use` shows that this task was authorized and
+   * @throws UnauthorizedUseError for a key with an authority, unless `claim` shows that this task was authorized and
    * that a pinned policy allows it.
    */
   signWithWallet<Method extends SigningMethod>(
     sealed: SealedKey,
     binding: SealBinding,
     task: SigningTask<Method>,
-    use?: AuthorizedUse,
+    claim?: KeyUseClaim,
   ): Promise<SigningMethods[Method]['data']>;
   /**
    * Encrypts a wallet's private key in its usual text form, or its phrase, to a recipient. Returns undefined for the
@@ -150,14 +150,14 @@ export interface KeyStore {
     sealed: SealedKey,
     binding: SealBinding,
     what: { readonly form: SubmittedKey['form']; readonly recipient: Uint8Array },
-    use?: AuthorizedUse,
+    claim?: KeyUseClaim,
   ): Promise<HpkeMessage | undefined>;
   /**
    * Seals a wallet's key under the authority that results from the change that its owner has signed.
    *
    * @throws UnauthorizedUseError
    */
-  changeAuthority(sealed: SealedKey, binding: SealBinding, use: AuthorizedUse): Promise<ChangedKey>;
+  changeAuthority(sealed: SealedKey, binding: SealBinding, claim: KeyUseClaim): Promise<ChangedKey>;
   /**
    * Seals a wallet's key under an authority, if it was sealed without one.
    *

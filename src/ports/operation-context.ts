@@ -186,8 +186,6 @@ export interface RequestProof {
   readonly sessionId?: string | undefined;
   /** The network from which an OAuth client without a secret sent the request: an IPv4 address or an IPv6 /64. */
   readonly publicClientNetwork?: string | undefined;
-  /** What the checks of the proof have found. Later steps of the request use it. */
-  readonly noted: NotedProof;
   /** Returns the absolute URL of another operation of this server, under the host that the sender used. */
   urlOf(path: string): string;
   /** Returns every canonical payload that a client may have signed for a proposed request. */
@@ -199,17 +197,6 @@ export interface RequestProof {
    * the signatures of the request as long as this owner owns the wallet.
    */
   readonly consentOf?: string | null;
-}
-
-/** What the checks of a proof have found. */
-interface NotedProof {
-  /**
-   * The canonical payloads that the signatures cover. There are several if members signed under several host names of
-   * the server.
-   */
-  covered?: readonly Uint8Array[];
-  /** The id of the additional signer who authorized the request instead of the wallet's owner. */
-  signerId?: string | undefined;
 }
 
 /** The request that an intent proposes, with the neutral names of the API. */

@@ -4,7 +4,7 @@ import type { UnitContext } from './operation-context.ts';
 import type { Why } from './refusals.ts';
 
 /** A request with an idempotency key. */
-export interface IdempotencyUse {
+export interface IdempotentRequest {
   readonly appId: string;
   readonly key: string;
   /**
@@ -32,23 +32,23 @@ export interface StoredResponse {
 export interface Idempotency {
   /**
    * Returns the stored response to an earlier request with this key. If undefined, the caller runs the request and
-   * calls `end` when it is done. The same use may begin again, in another transaction.
+   * calls `end` when it is done. The same request may begin again, in another transaction.
    *
    * @throws ApiError invalid_data when the key was used with another fingerprint, or when its first use is still in
    * progress; the 401 of the operation when those who authorized the first request did not sign this one.
    */
-  begin(em: SqlEntityManager, use: IdempotencyUse): Promise<StoredResponse | undefined>;
+  begin(em: SqlEntityManager, request: IdempotentRequest): Promise<StoredResponse | undefined>;
   /**
    * Stores the response in the transaction of `em`. An error response overwrites a stored response only if `replaces`
    * is set, which means that both are for the same request.
    */
   keep(
     em: SqlEntityManager,
-    use: IdempotencyUse,
+    request: IdempotentRequest,
     answer: StoredResponse,
     options?: { readonly replaces: boolean },
   ): Promise<void>;
-  end(use: IdempotencyUse): void;
+  end(request: IdempotentRequest): void;
 }
 
 /** A request with authorization signatures. */
@@ -253,7 +253,7 @@ export type RequestFault = { readonly ruleId: string } & (
     }
 );
 
-/** Called for every request that is about to be executed. */
+/** Returns the fault to inject into a request that is about to be executed. Undefined if no rule selects the request. */
 export type FindRequestFault = (request: SelectableRequest) => RequestFault | undefined;
 
 /** A transaction that enters the pool of a simulated chain. */
@@ -270,7 +270,7 @@ export type TransactionFault =
   /** The block is abandoned `blocks` blocks later. */
   | { readonly effect: 'reorganization'; readonly blocks: number };
 
-/** Called for every transaction that enters a pool. */
+/** Returns the fault to inject into a transaction that enters a pool. Undefined if no rule selects the transaction. */
 export type DrawTransactionFault = (transaction: SelectableTransaction) => TransactionFault | undefined;
 
 /** An event that is delivered to a webhook endpoint. */
@@ -287,9 +287,10 @@ interface DeliveryDelay {
   readonly keepsOrder: boolean;
 }
 
-/** Called for every new delivery. */
+/** Returns the delay of a new delivery. Undefined if no rule selects the event. */
 export type DelayDelivery = (event: SelectableEvent) => DeliveryDelay | undefined;
 
+/** The record of one use of a wallet, as it is stored. */
 export interface UseRecord {
   readonly appId: string;
   readonly walletId: string;

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { canonicalJson, NotCanonicalizableError } from '../engine/crypto/encoding.ts';
 import { ApiError } from '../errors.ts';
-import type { IdempotencyUse } from '../ports/requests.ts';
+import type { IdempotentRequest } from '../ports/requests.ts';
 import { operationOf, type RequestState } from './request-state.ts';
 
 const HEADER = 'service-idempotency-key';
@@ -34,7 +34,7 @@ export function refuseUnusedKey(state: RequestState): void {
  *
  * @throws ApiError invalid_data for a body without a canonical form.
  */
-export function idempotencyUseOf(state: RequestState): IdempotencyUse | undefined {
+export function idempotentRequestOf(state: RequestState): IdempotentRequest | undefined {
   const operation = operationOf(state);
   const key = operation.idempotent ? state.headers[HEADER] : undefined;
   if (typeof key !== 'string') return undefined;

@@ -78,7 +78,7 @@ async function inject(fault: RequestFault, state: RequestState, stopping: AbortS
   }
 }
 
-/** The response of a rule. Names of headers are in lower case, so that they replace those of the server. */
+/** Returns the response of a rule. Names of headers are in lower case, so that they replace those of the server. */
 function answerOf({ status, headers, body }: Extract<RequestFault, { effect: 'respond' }>): Answer {
   const own = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]);
   const answer = { status, headers: Object.fromEntries(own) };

@@ -177,17 +177,17 @@ export async function createPipeline(options: PipelineOptions): Promise<Pipeline
       remoteAddress: guard.clientAddress(request),
     });
     let isAdmitted = false;
-    let sent: Answer | Refused | undefined;
+    let answer: Answer | Refused | undefined;
     let refusal: unknown;
     try {
       guard.scheme(request);
       refuseDuplicateHeaders(request);
       state.route = match(state);
-      sent = answerPreflight(state, match) ?? overloaded(admission?.enter(state.route?.operation));
-      if (sent === undefined) {
+      answer = answerPreflight(state, match) ?? overloaded(admission?.enter(state.route?.operation));
+      if (answer === undefined) {
         isAdmitted = true;
         await receive(state);
-        sent = (await api.handleRequest(requestOf(state), state)) as Answer;
+        answer = (await api.handleRequest(requestOf(state), state)) as Answer;
       }
     } catch (error) {
       refusal = error;
@@ -195,21 +195,21 @@ export async function createPipeline(options: PipelineOptions): Promise<Pipeline
       if (isAdmitted) admission?.leave();
       state.guess?.settle(refusal);
     }
-    if (state.injected?.answer !== undefined) [sent, refusal] = [state.injected.answer, undefined];
+    if (state.injected?.answer !== undefined) [answer, refusal] = [state.injected.answer, undefined];
     if (refusal instanceof RequestAbortedError) {
       log.info({ request_id: state.id }, refusal.message);
       return;
     }
-    if (sent === undefined && !state.isBodyRead && options.record !== undefined) {
+    if (answer === undefined && !state.isBodyRead && options.record !== undefined) {
       state.rawBody = (await keepBody(request)) ?? state.rawBody;
     }
-    if (sent === undefined || 'isRefused' in sent) discardBody(request);
-    if (sent === undefined) {
+    if (answer === undefined || 'isRefused' in answer) discardBody(request);
+    if (answer === undefined) {
       refusal = await recorded(state, refusal, options.recordDenial);
-      sent = answerError(refusal, state, log);
+      answer = answerError(refusal, state, log);
     }
-    const resources = sent.status < 400 ? undefined : await resourcesOf(state, sent, options);
-    finish(state, { sent, refusal, resources, startedMs });
+    const resources = answer.status < 400 ? undefined : await resourcesOf(state, answer, options);
+    finish(state, { answer, refusal, resources, startedMs });
   };
   const { tracer } = options;
   if (tracer === undefined) return serve;
@@ -222,7 +222,7 @@ function overloaded(refusal: Answer | undefined): Refused | undefined {
 
 /** How a request ended. */
 interface Ending {
-  readonly sent: Answer | Refused;
+  readonly answer: Answer | Refused;
   /** The error of a refused request. */
   readonly refusal: unknown;
   readonly resources: RefusedResources | undefined;
@@ -234,7 +234,7 @@ interface Ending {
 function createFinish(options: PipelineOptions): (state: RequestState, ending: Ending) => void {
   const { brand, log, record } = options;
   const isSampled = shareOf(options.loggedShare ?? 1);
-  return (state, { sent: answer, refusal, resources, startedMs }) => {
+  return (state, { answer, refusal, resources, startedMs }) => {
     const { status } = answer;
     // Explaining and recording must not affect the response.
     const explain = (): Why | undefined =>
@@ -248,7 +248,7 @@ function createFinish(options: PipelineOptions): (state: RequestState, ending: E
     });
     const durationMs = performance.now() - startedMs;
     if (record !== undefined) {
-      const ended = { ...written, sent: answer, refusal, why, startedMs, durationMs, brand };
+      const ended = { ...written, answer, refusal, why, startedMs, durationMs, brand };
       attempt(log, () => record(answeredOf(state, ended)));
     }
     const operation = state.route?.operation.id ?? NO_OPERATION;

@@ -69,7 +69,6 @@ export function readProof(
     userId: state.userId,
     sessionId: state.sessionId,
     publicClientNetwork: state.publicClientNetwork,
-    noted: {},
     canonicalPayloads: () => {
       payloads ??= payloadsOf(state, scheme, options);
       return payloads;

@@ -200,7 +200,7 @@ export function whyOf(
 
 /** What the pipeline knows at the end of a request. */
 interface Ending extends Written {
-  readonly sent: Answer;
+  readonly answer: Answer;
   readonly refusal: unknown;
   readonly why: Why | undefined;
   readonly startedMs: number;
@@ -222,9 +222,9 @@ const NO_RESPONSE = 0;
  */
 export function answeredOf(state: RequestState, ending: Ending): AnsweredRequest {
   const { request, response, route } = state;
-  const { sent, refusal, why, brand } = ending;
+  const { answer, refusal, why, brand } = ending;
   const isCut = state.injected?.isCut === true;
-  const code = sent.status < 400 || isCut ? undefined : codeOf(sent, refusal);
+  const code = answer.status < 400 || isCut ? undefined : codeOf(answer, refusal);
   return {
     id: state.id,
     method: state.method,
@@ -242,7 +242,7 @@ export function answeredOf(state: RequestState, ending: Ending): AnsweredRequest
     signatures: state.proof?.signatures.length ?? 0,
     signers: state.signers,
     effects: state.effects,
-    status: isCut ? NO_RESPONSE : sent.status,
+    status: isCut ? NO_RESPONSE : answer.status,
     code: code === undefined || brand === undefined ? code : brand.writeText(code),
     responseHeaders: isCut ? [] : headersOf(response, ending),
     responseText: isCut ? undefined : ending.text,

@@ -7,7 +7,7 @@ import type { AuditTrail, WriteFreeze } from '../ports/audit.ts';
 import { type AfterCommitWork, keepPlan, type Planned, type Services } from '../ports/operation-context.ts';
 import type {
   Idempotency,
-  IdempotencyUse,
+  IdempotentRequest,
   SignedRequest,
   SingleUse,
   StoredResponse,
@@ -22,7 +22,7 @@ import {
 } from './audit.ts';
 import type { Authenticate } from './authenticate.ts';
 import { refusalBody } from './error-response.ts';
-import { idempotencyUseOf, isStoredRefusal } from './idempotency.ts';
+import { idempotentRequestOf, isStoredRefusal } from './idempotency.ts';
 import { createKeyedMutex, type KeyedMutex } from './keyed-mutex.ts';
 import {
   type AnyHandler,
@@ -77,7 +77,8 @@ const MAX_ATTEMPTS = 3;
 interface Work {
   readonly handler: AnyHandler;
   readonly permit: Permit;
-  readonly use: IdempotencyUse | undefined;
+  /** Undefined without an idempotency key. */
+  readonly idempotent: IdempotentRequest | undefined;
   /** Whether the app accepts the signed payloads only once. */
   readonly isSingleUse?: boolean;
   /** Undefined for a handler without a `plan`. */
@@ -126,15 +127,15 @@ async function runOperation(
   const startPasses = () =>
     createPasses(services, { whileAsking: permit.whileAsking, acquireMutex: mutex.acquire });
   let passes = startPasses();
-  let use: IdempotencyUse | undefined;
+  let idempotent: IdempotentRequest | undefined;
   try {
     if (wasHeld === true) await options.authenticate?.(state); // The state that was checked may have been replaced.
     if (freeze?.reason() !== undefined) await requireReleased(state, freeze);
-    use = idempotencyUseOf(state);
+    idempotent = idempotentRequestOf(state);
     // Computing the canonical form of a large body takes long, so let other requests run first.
-    if (use !== undefined && state.rawBody.length > LARGE_BODY_BYTES) await nextTurn();
+    if (idempotent !== undefined && state.rawBody.length > LARGE_BODY_BYTES) await nextTurn();
     const planned = await planOf(handler, state, options);
-    const work = { handler, use, planned, permit, options };
+    const work = { handler, idempotent, planned, permit, options };
     const primary = notingEffects(state, options);
     let ofReplica = replica?.unitsFor(state);
     for (let attempt = 1; ; ) {
@@ -159,7 +160,7 @@ async function runOperation(
     }
   } finally {
     passes.end();
-    if (use !== undefined) options.idempotency.end(use);
+    if (idempotent !== undefined) options.idempotency.end(idempotent);
     replica?.noteChange(state);
     gate?.leave();
   }
@@ -212,15 +213,15 @@ const nothingEarlier: Earlier = { answer: undefined, isSingleUse: false };
 async function findEarlier(
   unit: UnitOfWork,
   state: RequestState,
-  { use, options }: WorkOfPass,
+  { idempotent, options }: WorkOfPass,
 ): Promise<Earlier> {
-  const isUsedOnce = isSigned(state);
-  if (use === undefined && !isUsedOnce) return nothingEarlier;
+  const hasSignatures = isSigned(state);
+  if (idempotent === undefined && !hasSignatures) return nothingEarlier;
   let isContinued = false;
   try {
-    let answer = use && (await options.idempotency.begin(unit.em, use));
+    let answer = idempotent && (await options.idempotency.begin(unit.em, idempotent));
     let isSingleUse = false;
-    if (answer === undefined && isUsedOnce) {
+    if (answer === undefined && hasSignatures) {
       const { first, isRequired } = await options.singleUse.begin(unit, signedRequestOf(state));
       [answer, isSingleUse] = [first, isRequired];
     }
@@ -272,7 +273,7 @@ function requireClient({ response }: RequestState): void {
 
 /** Runs the handler once, and commits its changes. */
 async function runOnce(state: RequestState, work: WorkOfPass): Promise<Answer> {
-  const { handler, options, pass, use } = work;
+  const { handler, options, pass, idempotent } = work;
   const unit = await openFor(state, work);
   const earlier = await findEarlier(unit, state, work);
   if (earlier.answer !== undefined) return repeat(earlier.answer);
@@ -291,7 +292,7 @@ async function runOnce(state: RequestState, work: WorkOfPass): Promise<Answer> {
     if (pass.mustRunAgain()) throw new RunAgainError();
     options.check(state, status, body);
     answer = answerOf(status, body, fileType);
-    if (use !== undefined || earlier.isSingleUse) {
+    if (idempotent !== undefined || earlier.isSingleUse) {
       const kept = { status, text: answer.text, signers: [...later.signers] };
       await keep(unit.em, state, { ...run, answer: kept, replaces: false });
     }
@@ -367,10 +368,10 @@ async function refuseAfterCommit(error: unknown, state: RequestState, { work, la
  */
 async function settleRefusal(error: ApiError, state: RequestState, { work, later }: Run): Promise<void> {
   const { idempotency, audit } = work.options;
-  const use = isStoredRefusal(error) ? work.use : undefined;
-  if (use === undefined && later.afterRefusal.length === 0) return;
+  const idempotent = isStoredRefusal(error) ? work.idempotent : undefined;
+  if (idempotent === undefined && later.afterRefusal.length === 0) return;
   await inUnitOf(work.openUnit)(async (em, notes) => {
-    if (use !== undefined) await idempotency.keep(em, use, refusalAnswer(error, later));
+    if (idempotent !== undefined) await idempotency.keep(em, idempotent, refusalAnswer(error, later));
     for (const callback of later.afterRefusal) await callback(em, notes);
     if (audit !== undefined) await recordDenialWithChanges({ em, notes }, state, { audit, error });
   });
@@ -386,8 +387,8 @@ async function keep(
   state: RequestState,
   { work, later, answer, replaces }: Run & { answer: StoredResponse; replaces: boolean },
 ): Promise<void> {
-  const { use, isSingleUse, options } = work;
-  if (use !== undefined) await options.idempotency.keep(em, use, answer, { replaces });
+  const { idempotent, isSingleUse, options } = work;
+  if (idempotent !== undefined) await options.idempotency.keep(em, idempotent, answer, { replaces });
   if (isSingleUse !== true || later.payloads.size === 0) return;
   const used = { payloads: [...later.payloads], answer };
   await options.singleUse[replaces ? 'replace' : 'keep'](em, signedRequestOf(state), used);

@@ -121,7 +121,7 @@ function noneForChanges(hung: number): Error {
 
 /** The time limits of each step of a database access, ms. */
 export interface PostgresTimeouts {
-  /** For acquiring a connection from the pool. It may have to be opened. */
+  /** For acquiring a connection from the pool, or opening one. */
   readonly connectMs: number;
   /** For one statement, measured by the server. */
   readonly statementMs: number;

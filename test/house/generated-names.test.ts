@@ -44,7 +44,9 @@ test('enums that can be null are a reference or null', () => {
 });
 
 test('operations have unique names that are words', () => {
-  const ids = all.flatMap(([, schema]) => ('operationId' in schema ? [String(schema.operationId)] : []));
+  const ids = all.flatMap(([pointer, schema]) =>
+    'operationId' in schema && !pointer.includes('/links/') ? [String(schema.operationId)] : [],
+  );
   expect(new Set(ids.map((id) => id.toLowerCase())).size).toBe(ids.length);
   expect(ids.filter((id) => !/^[a-z]+(?:[A-Z][A-Za-z]*)*$/.test(id))).toEqual([]);
 });

@@ -55,7 +55,7 @@ export function contextOf(em: SqlEntityManager, appId: string, nowMs = startMs):
     app: { id: appId },
     nowMs,
     requestId: 'test',
-    proof: { ...unsignedProof, noted: {} },
+    proof: unsignedProof,
     afterCommit: () => assert.fail('nothing is done after this commit'),
     afterRefusal: () => undefined,
     noteSignatures: () => undefined,

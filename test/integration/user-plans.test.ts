@@ -7,7 +7,7 @@ import {
   requireUsers,
 } from '../../src/domain/access/user-records/find-user.ts';
 import { listAllowlistEntries } from '../../src/domain/wallets/allowlist/allowlist.ts';
-import { listUsers, searchUsers } from '../../src/domain/wallets/users/find-users.ts';
+import { listUsers, searchUsers } from '../../src/domain/wallets/users/list-users.ts';
 import { removeSearchTerms } from '../../src/domain/wallets/users/store-accounts.ts';
 import type { Organization, User } from '../../src/generated/schemas.ts';
 import type { OperationContext } from '../../src/ports/operation-context.ts';

@@ -14,6 +14,7 @@ import { findWalletKey } from '../../src/domain/wallets/wallets/wallet-keys.ts';
 import { hpkeRecipientFromSeed, openHpke } from '../../src/engine/crypto/hpke.ts';
 import { resetDatabase } from '../../src/storage/open-database.ts';
 import { databaseKinds, openTestDatabase, type TestDatabase } from '../support/databases.ts';
+import { withoutOwner } from '../support/unsigned-proof.ts';
 import { contextOf, inTransaction, startMs } from './contexts.ts';
 
 describe.each(databaseKinds)('%s', (kind) => {
@@ -71,7 +72,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     const { wallet_id: _, ...key } = stolen;
     await db.updateTable('wallet_keys').set(key).where('wallet_id', '=', mine.id).execute();
     const sign = (wallet: WalletRow) =>
-      signWithWalletKey(reading(), wallet, {
+      signWithWalletKey(reading(), wallet, withoutOwner, {
         method: 'secp256k1_sign',
         params: { hash: `0x${'01'.repeat(32)}` },
       });

@@ -308,7 +308,6 @@ function serve({ database, services, clock, app, options }: Served): TestOperati
         rawBody: Buffer.from(JSON.stringify(body ?? null)),
         proof: {
           ...proof,
-          noted: {},
           // A body with half a surrogate pair has no canonical payload, so it cannot be signed.
           ...(signed.length === 0 ? {} : signedProof(signed)),
           expiryMs,

@@ -1,3 +1,4 @@
+import type { Authorization } from '../../src/domain/access/owners/require-owner.ts';
 import type { RequestProof } from '../../src/ports/operation-context.ts';
 
 /** The proof of an unsigned request to `https://127.0.0.1`. */
@@ -6,7 +7,9 @@ export const unsignedProof: RequestProof = {
   canonicalPayloads: () => [],
   expiryMs: undefined,
   userId: undefined,
-  noted: {},
   urlOf: (path) => `https://127.0.0.1${path}`,
   payloadsOf: () => [],
 };
+
+/** How every request about a resource without an owner is authorized. */
+export const withoutOwner: Authorization = { party: { kind: 'none' }, covered: [] };

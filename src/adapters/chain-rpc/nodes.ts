@@ -39,7 +39,7 @@ export interface Comparison<T> {
   readonly settle: (answers: readonly T[]) => { readonly answer: T } | undefined;
 }
 
-/** The nodes of one chain, the preferred node first. */
+/** Calls the nodes of one chain. Reads try them in the configured order. */
 export interface Nodes {
   /**
    * Calls a read-only method. If a node fails, it tries the next one and retries.

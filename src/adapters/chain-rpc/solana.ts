@@ -24,7 +24,7 @@ interface SolanaOptions extends Pick<SolanaTransfersOptions, 'namedTokens'> {
   readonly caip2: string;
   readonly urls: readonly string[];
   readonly log: Log;
-  /** How many confirmations a deposit needs. With 1, it need not be final. */
+  /** With 1, a deposit counts once it is confirmed; with any other number, once it is finalized. */
   readonly confirmations: bigint;
   readonly compareAgainMs?: number | undefined;
   readonly observe?: ObserveNode | undefined;

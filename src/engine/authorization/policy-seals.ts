@@ -195,9 +195,9 @@ export function ifPinned(policies: WalletPolicies): WalletPolicies | undefined {
  * Returns the policy of the party at this index, or null if none is pinned for it. Index 0 is the owner, then the
  * signers follow.
  */
-export function policyOfParty({ wallet, signers }: WalletPolicies, place: number): PolicyPin | null {
-  if (place === 0) return wallet;
-  const own = signers[place - 1];
+export function policyOfParty({ wallet, signers }: WalletPolicies, index: number): PolicyPin | null {
+  if (index === 0) return wallet;
+  const own = signers[index - 1];
   // INVARIANT: there is one entry per signer. A missing entry must not count as no policy.
   if (own === undefined) throw new UnauthorizedUseError('expected the policies of each signer');
   return own === 'wallet' ? wallet : own;

@@ -314,10 +314,10 @@ export async function requireQuorumSignature(
   const vouchers = vouching?.vouchers ?? [];
   const records = byReference(quorums);
   // Tries the parties one by one. The owner is first and has usually signed.
-  for (const [place, reference] of parties.entries()) {
+  for (const [index, reference] of parties.entries()) {
     if (!records.has(reference)) continue;
     const around = { records, userKeys, vouchers, readVoucher, nowMs, depth: 0 };
-    if (await isSignedBy(await currentQuorum(reference, around), evidence)) return place;
+    if (await isSignedBy(await currentQuorum(reference, around), evidence)) return index;
   }
   throw new UnauthorizedUseError('the request lacks signatures that allow this');
 }

@@ -57,8 +57,8 @@ export interface WalletAuthority {
   readonly policies?: WalletPolicies | undefined;
 }
 
-/** What a caller presents to prove that it may use a wallet's key. */
-export interface AuthorizedUse extends KnownQuorums {
+/** What a caller presents to prove that it may use a wallet's key. Nothing in it has been verified. */
+export interface KeyUseClaim extends KnownQuorums {
   readonly authority: WalletAuthority;
   /** Undefined for an automation. */
   readonly evidence?: Evidence | undefined;
@@ -122,11 +122,11 @@ interface AuthorizedTask {
  * for malformed input.
  */
 export async function requireAuthorizedTask(
-  use: AuthorizedUse & ReadQuorums,
+  claim: KeyUseClaim & ReadQuorums,
   occasion: UseOccasion,
   { task, openSeal, building }: Authorizing,
 ): Promise<AuthorizedTask> {
-  const { authority, evidence } = use;
+  const { authority, evidence } = claim;
   const unlimited = { addresses: [] };
   const feeCeilings = building?.feeCeilings;
   // No signature is needed. A key with an owner cannot be opened under this authority, so it cannot be used here.
@@ -143,33 +143,35 @@ export async function requireAuthorizedTask(
   }
   const request = readEvidence(evidence);
   requireOccasion(request, occasion);
-  const rest = restOfWallet(request, occasion);
+  const subpath = subpathOf(request, occasion);
   const { chainType, appId } = occasion;
-  const part = requireRequested(request, { rest, chainType, appId, building }, task);
-  if (feeCeilings !== undefined) requireFeesBelow({ body: request.body, rest }, task, feeCeilings);
+  const builtPart = requireRequested(request, { subpath, chainType, appId, building }, task);
+  if (feeCeilings !== undefined) requireFeesBelow({ body: request.body, subpath }, task, feeCeilings);
   const parties = task.kind === 'sign' ? [authority.owner, ...authority.signers] : [authority.owner];
-  const place = await requireQuorumSignature(use, evidence, { parties, nowMs: occasion.nowMs });
-  const pin = authority.policies === undefined ? null : policyOfParty(authority.policies, place);
-  const addresses = part?.accounts ?? accountsOf(request, task);
+  const partyIndex = await requireQuorumSignature(claim, evidence, { parties, nowMs: occasion.nowMs });
+  const policyPin = authority.policies === undefined ? null : policyOfParty(authority.policies, partyIndex);
+  const addresses = builtPart?.accounts ?? accountsOf(request, task);
   // Automations sign transactions without a request, so nothing limits their number, and they use no budget.
   const isFreeAnyway = authority.isAutomated && isTransactionTask(task);
-  const spent = isFreeAnyway ? undefined : spendingOf({ body: request.body, rest, part }, task, feeCeilings);
+  const spent = isFreeAnyway
+    ? undefined
+    : spendingOf({ body: request.body, subpath, builtPart }, task, feeCeilings);
   const spending = spent && {
-    ...{ ...spent, walletId: occasion.walletId, party: parties[place]! },
+    ...{ ...spent, walletId: occasion.walletId, party: parties[partyIndex]! },
     ...{ request: { ...request, expiryMs: request.expiryMs ?? null }, expiryMs: request.expiryMs },
   };
-  if (pin === null) return { addresses, spending };
-  const { address } = use;
+  if (policyPin === null) return { addresses, spending };
+  const { address } = claim;
   if (typeof address !== 'string') throw new UnauthorizedUseError('expected the address of the wallet');
-  const policy = await openPinned(use, pin, openSeal);
-  const known = await requestedAction({ request, rest, part }, task, { chainType, address });
-  requireAllowed(policy, known, evaluationTimeOf(use.judgedAtMs, occasion.nowMs));
+  const policy = await openPinned(claim, policyPin, openSeal);
+  const known = await requestedAction({ request, subpath, builtPart }, task, { chainType, address });
+  requireAllowed(policy, known, evaluationTimeOf(claim.judgedAtMs, occasion.nowMs));
   return { addresses: [...addresses, address], spending };
 }
 
 /** Returns the pinned policy, after checking that its owner has signed its content. */
 async function openPinned(
-  { policies = [] }: AuthorizedUse,
+  { policies = [] }: KeyUseClaim,
   { id, seal }: PolicyPin,
   openSeal: OpenSeal,
 ): Promise<AgreedPolicy> {
@@ -183,23 +185,23 @@ async function openPinned(
 
 /** Returns the authority after a request that changes who may use a wallet. Requires that the owner has signed it. */
 export async function changedAuthority(
-  use: AuthorizedUse & ReadQuorums,
+  claim: KeyUseClaim & ReadQuorums,
   occasion: UseOccasion,
 ): Promise<WalletAuthority> {
-  const { authority, quorums, evidence } = use;
+  const { authority, quorums, evidence } = claim;
   if (evidence === undefined) throw new UnauthorizedUseError('expected a request that the owner has signed');
   const request = readEvidence(evidence);
   requireOccasion(request, occasion);
-  const rest = restOfWallet(request, occasion);
+  const subpath = subpathOf(request, occasion);
   if (authority.owner !== null) {
-    await requireQuorumSignature(use, evidence, { parties: [authority.owner], nowMs: occasion.nowMs });
+    await requireQuorumSignature(claim, evidence, { parties: [authority.owner], nowMs: occasion.nowMs });
   }
-  if (attachesAutomations(request, rest)) return { ...authority, isAutomated: true };
-  if (request.method !== 'PATCH' || rest !== '')
+  if (attachesAutomations(request, subpath)) return { ...authority, isAutomated: true };
+  if (request.method !== 'PATCH' || subpath !== '')
     throw new UnauthorizedUseError('expected a change of a wallet');
   const owner = ownerAfter(request.body, authority.owner, quorums);
   const { additional_signers: signers } = request.body;
-  const policies = changedPolicies(use, request.body);
+  const policies = changedPolicies(claim, request.body);
   return {
     owner,
     signers: signers === undefined ? authority.signers : referencesOfSigners(quorums, signers),
@@ -214,7 +216,7 @@ export async function changedAuthority(
  * NOTE: the ids are signed, but the server chooses the secret of a policy that was not pinned before.
  */
 function changedPolicies(
-  { authority, pins }: AuthorizedUse,
+  { authority, pins }: KeyUseClaim,
   body: SignedRequestContent['body'],
 ): WalletPolicies | undefined {
   const before = authority.policies ?? pins?.before ?? noPolicies(authority.signers.length);
@@ -225,10 +227,10 @@ function changedPolicies(
  * Returns whether the request allows automations. An automation of a deposit address also converts deposits to the
  * wallet's own address.
  */
-function attachesAutomations({ method, body }: SignedRequestContent, rest: string): boolean {
+function attachesAutomations({ method, body }: SignedRequestContent, subpath: string): boolean {
   if (method !== 'POST') return false;
   const { deposit_address_strategy: strategy = 'dedicated' } = body;
-  return Object.hasOwn(automatingPaths, rest) && automatingPaths[rest]!(strategy);
+  return Object.hasOwn(automatingPaths, subpath) && automatingPaths[subpath]!(strategy);
 }
 
 /**
@@ -246,7 +248,7 @@ export const automatingPaths: Readonly<Record<string, (strategy: unknown) => boo
  * NOTE: only the server knows the external ids of wallets. An owner who signs one lets the server choose among the
  * owner's wallets.
  */
-function restOfWallet({ path }: SignedRequestContent, { walletId }: UseOccasion): string {
+function subpathOf({ path }: SignedRequestContent, { walletId }: UseOccasion): string {
   const found = /^\/v1\/wallets\/([^/]+)(\/.*)?$/.exec(path);
   const named = found === null ? undefined : decodeURIComponent(found[1]!);
   if (named === walletId || named?.startsWith('ext_wal_') === true) return found![2] ?? '';

@@ -96,7 +96,7 @@ const transactionEffects: ReadonlySet<SandboxFaultEffect> = new Set<SandboxFault
   'transaction_reorganization',
 ]);
 
-/** Returns a function that finds the rule for a transaction of a simulated chain. */
+/** Returns a function that finds the fault for a transaction of a simulated chain. */
 export function drawTransactionFault(rules: FaultRules): DrawTransactionFault {
   return ({ caip2, signers }) => {
     const hit = rules.draw(transactionEffects, (rule, { chain, address }) => {
@@ -129,7 +129,7 @@ const attemptEffects: ReadonlySet<SandboxFaultEffect> = new Set<SandboxFaultEffe
   'webhook_bad_signature',
 ]);
 
-/** Returns a function that finds the rule which delays a new delivery. */
+/** Returns a function that finds the delay of a new delivery. */
 export function delayByRules(rules: FaultRules): DelayDelivery {
   return (event) => {
     const hit = rules.draw(deliveryEffects, selecting(event));

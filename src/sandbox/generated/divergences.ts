@@ -167,14 +167,14 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "openSession"
    },
    {
-    "text": "a search does not find longer texts, only an exact look-up does.",
-    "path": "src/domain/wallets/users/find-users.ts",
-    "symbol": "MAX_TERM_BYTES"
-   },
-   {
     "text": "an imported passkey is not enrolled in MFA. The browser, operating system and device that created it are unknown.",
     "path": "src/domain/wallets/users/linked-account-kinds.ts",
     "symbol": "encoders"
+   },
+   {
+    "text": "a search does not find longer texts, only an exact look-up does.",
+    "path": "src/domain/wallets/users/list-users.ts",
+    "symbol": "MAX_TERM_BYTES"
    },
    {
     "text": "the maximum number of accounts of one user. Every response and event with the user contains all of them.",
@@ -354,14 +354,14 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "a search does not find longer texts, only an exact look-up does.",
-    "path": "src/domain/wallets/users/find-users.ts",
-    "symbol": "MAX_TERM_BYTES"
-   },
-   {
     "text": "an imported passkey is not enrolled in MFA. The browser, operating system and device that created it are unknown.",
     "path": "src/domain/wallets/users/linked-account-kinds.ts",
     "symbol": "encoders"
+   },
+   {
+    "text": "a search does not find longer texts, only an exact look-up does.",
+    "path": "src/domain/wallets/users/list-users.ts",
+    "symbol": "MAX_TERM_BYTES"
    },
    {
     "text": "the maximum number of accounts of one user. Every response and event with the user contains all of them.",
@@ -798,14 +798,14 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "a search does not find longer texts, only an exact look-up does.",
-    "path": "src/domain/wallets/users/find-users.ts",
-    "symbol": "MAX_TERM_BYTES"
-   },
-   {
     "text": "an imported passkey is not enrolled in MFA. The browser, operating system and device that created it are unknown.",
     "path": "src/domain/wallets/users/linked-account-kinds.ts",
     "symbol": "encoders"
+   },
+   {
+    "text": "a search does not find longer texts, only an exact look-up does.",
+    "path": "src/domain/wallets/users/list-users.ts",
+    "symbol": "MAX_TERM_BYTES"
    },
    {
     "text": "the maximum number of accounts of one user. Every response and event with the user contains all of them.",
@@ -928,14 +928,14 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "requireAccounts"
    },
    {
-    "text": "a search does not find longer texts, only an exact look-up does.",
-    "path": "src/domain/wallets/users/find-users.ts",
-    "symbol": "MAX_TERM_BYTES"
-   },
-   {
     "text": "an imported passkey is not enrolled in MFA. The browser, operating system and device that created it are unknown.",
     "path": "src/domain/wallets/users/linked-account-kinds.ts",
     "symbol": "encoders"
+   },
+   {
+    "text": "a search does not find longer texts, only an exact look-up does.",
+    "path": "src/domain/wallets/users/list-users.ts",
+    "symbol": "MAX_TERM_BYTES"
    },
    {
     "text": "the maximum number of accounts of one user. Every response and event with the user contains all of them.",
@@ -1630,17 +1630,17 @@ export const divergences: readonly OperationDivergences[] = [
    },
    {
     "text": "a transaction that is not a plain transfer of one asset shows the native asset that it sends, possibly zero. Its recipient is the smart contract that it calls, or the wallet itself if it makes several calls or none.",
-    "path": "src/domain/money/transactions/wallet-transactions.ts",
+    "path": "src/domain/money/transactions/list-transactions.ts",
     "symbol": "movedBy"
    },
    {
     "text": "a wallet belongs to the user to whom it is assigned, otherwise to the first user in its owning quorum.",
-    "path": "src/domain/money/transactions/wallet-transactions.ts",
+    "path": "src/domain/money/transactions/list-transactions.ts",
     "symbol": "findUsers"
    },
    {
     "text": "one of our transactions that is not a plain transfer of one asset is listed under the native asset, in which its fee is paid. Transfers known only from the chain are `confirmed`.",
-    "path": "src/domain/money/transactions/wallet-transactions.ts",
+    "path": "src/domain/money/transactions/list-transactions.ts",
     "symbol": "listWalletTransactions"
    }
   ]
@@ -1718,11 +1718,6 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "a search does not find longer texts, only an exact look-up does.",
-    "path": "src/domain/wallets/users/find-users.ts",
-    "symbol": "MAX_TERM_BYTES"
-   },
-   {
     "text": "an imported passkey is not enrolled in MFA. The browser, operating system and device that created it are unknown.",
     "path": "src/domain/wallets/users/linked-account-kinds.ts",
     "symbol": "encoders"
@@ -1731,6 +1726,11 @@ export const divergences: readonly OperationDivergences[] = [
     "text": "under `user_key`, a user who cannot log in and has no live key needs no signature, because there is no key to sign with. The app decides who that user is. Every account counts as a way to log in, not only the kinds that this server accepts today.",
     "path": "src/domain/wallets/users/linked-accounts.ts",
     "symbol": "authorizeIdentityChange"
+   },
+   {
+    "text": "a search does not find longer texts, only an exact look-up does.",
+    "path": "src/domain/wallets/users/list-users.ts",
+    "symbol": "MAX_TERM_BYTES"
    },
    {
     "text": "the maximum number of accounts of one user. Every response and event with the user contains all of them.",
@@ -1963,7 +1963,7 @@ export const divergences: readonly OperationDivergences[] = [
   "decisions": [
    {
     "text": "a search does not find longer texts, only an exact look-up does.",
-    "path": "src/domain/wallets/users/find-users.ts",
+    "path": "src/domain/wallets/users/list-users.ts",
     "symbol": "MAX_TERM_BYTES"
    },
    {
@@ -2290,17 +2290,17 @@ export const divergences: readonly OperationDivergences[] = [
    },
    {
     "text": "a search does not find longer texts, only an exact look-up does.",
-    "path": "src/domain/wallets/users/find-users.ts",
+    "path": "src/domain/wallets/users/list-users.ts",
     "symbol": "MAX_TERM_BYTES"
    },
    {
     "text": "when more users match a prefix, the result is the newest user among this many matches in alphabetical order.",
-    "path": "src/domain/wallets/users/find-users.ts",
+    "path": "src/domain/wallets/users/list-users.ts",
     "symbol": "MAX_MATCHES"
    },
    {
     "text": "a term matches a user whose id, address, number or name equals the term. If there is no such user, it matches a user whose id, address, number or name starts with the term. Letter case is ignored.",
-    "path": "src/domain/wallets/users/find-users.ts",
+    "path": "src/domain/wallets/users/list-users.ts",
     "symbol": "searchUsers"
    }
   ]
@@ -2798,7 +2798,7 @@ export const divergences: readonly OperationDivergences[] = [
    {
     "text": "nothing is signed, but owner authorization and policies apply as for a signature, because only callers who may use the wallet may call its RPC.",
     "path": "src/domain/requests/wallet-rpc/wallet-rpc.ts",
-    "symbol": "decodeQuestion"
+    "symbol": "decodeReadingRequest"
    },
    {
     "text": "a Solana message that is a transaction is evaluated as `signTransaction`, because its signature can move money.",
@@ -2952,7 +2952,7 @@ export const sharedDecisions: readonly SandboxDecision[] = [
   "symbol": "UNKNOWN_GAS"
  },
  {
-  "text": "gas that is added to the estimate for changes that happen until the block without any transaction. For example, a pool may begin to store its price history, or a vault may add its interest.",
+  "text": "extra gas, because state can change before the block even if no transaction changes it. For example, a pool may begin to store its price history, or a vault may add its interest.",
   "path": "src/domain/money/sending/plan-calls.ts",
   "symbol": "LATER_GAS"
  },

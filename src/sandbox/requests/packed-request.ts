@@ -4,13 +4,13 @@ import type { AnsweredRequest } from '../../ports/requests.ts';
 interface ByteQueue {
   add(bytes: Uint8Array): void;
   /**
-   * Returns memory for up to `most` bytes, which the caller can write directly, from `offset` on. Returns undefined
-   * if there is not enough contiguous memory.
+   * Returns a buffer with room for up to `most` bytes, which the caller can write directly, from `offset` on. Returns
+   * undefined if there is not enough contiguous memory.
    */
   room(most: number): Buffer | undefined;
-  /** Returns the offset in that memory at which `room` begins. */
+  /** Returns the offset in the buffer of `room` at which the caller may begin to write. */
   offset(): number;
-  /** Adds the bytes that the caller has written into the memory of `room`. */
+  /** Adds the bytes that the caller has written into the buffer of `room`. */
   keep(length: number): void;
   /** Returns the position at which the next bytes will be added. It increases with every addition. */
   end(): number;

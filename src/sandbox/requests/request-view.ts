@@ -120,7 +120,7 @@ export function namesWallet({ target, rawBody, responseText }: AnsweredRequest, 
   );
 }
 
-/** How many events of a type were recorded, and how many of them endpoints have acknowledged. */
+/** The number of recorded events of a type, and the number of those that endpoints have acknowledged. */
 interface EventCount {
   readonly type: string;
   readonly recorded: number;

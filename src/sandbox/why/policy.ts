@@ -79,7 +79,7 @@ function failureOf(
 ): Problem[] {
   const condition = conditions.find(({ result }) => result !== 'true');
   if (condition === undefined) return [];
-  const wanted = `${toldNameOf(condition, refused)} ${wantedOf(condition, refused)}`;
+  const wanted = `${subjectOf(condition, refused)} ${wantedOf(condition, refused)}`;
   const { observed } = condition;
   const seen =
     observed.state === 'absent'
@@ -102,8 +102,8 @@ function nameOf({ field_source: source, field }: ConditionTrace): string {
 
 const AGGREGATION = 'aggregation.';
 
-/** What a condition looks at. A sum is named by its aggregation. */
-function toldNameOf(condition: ConditionTrace, refused: RefusedRequest): string {
+/** Returns what a condition compares, in words. A sum is named by its aggregation. */
+function subjectOf(condition: ConditionTrace, refused: RefusedRequest): string {
   const { field } = condition;
   return field.startsWith(AGGREGATION)
     ? `the sum ${namedId(field.slice(AGGREGATION.length), refused)}, which counts this request,`

@@ -38,13 +38,13 @@ export function whyInvalid(refused: RefusedRequest): Why | undefined {
     {
       evidence,
       repairs: repairOf(found),
-      ...toldTogether(issues, refused),
+      ...combinedTexts(issues, refused),
     },
   );
 }
 
-/** The texts that tell several problems together. */
-function toldTogether(
+/** Returns a summary of several problems and one step against all of them. Empty if each needs its own. */
+function combinedTexts(
   issues: readonly Issue[],
   refused: RefusedRequest,
 ): { readonly summary?: string; readonly step?: string } {

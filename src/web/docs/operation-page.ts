@@ -170,7 +170,7 @@ const generalErrors = new Set([
   ...['payload_too_large', 'unsupported_media_type'],
 ]);
 
-/** Whether every operation has this error. One code contains the prefix of the brand. */
+/** Returns whether every operation has this error. One code contains the prefix of the brand. */
 function isOfEveryOperation(code: string): boolean {
   return generalErrors.has(code) || /^missing_or_invalid_\w+_app_id$/.test(code);
 }

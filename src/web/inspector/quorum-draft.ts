@@ -20,8 +20,8 @@ export function draftOf({ display_name: name, threshold, members }: SandboxKeyQu
 }
 
 /**
- * The body that creates or updates a key quorum. An update keeps the lists that it omits, so it has all of them. A
- * threshold above the number of members is lowered to it.
+ * Returns the body that creates or updates a key quorum. An update keeps the lists that its body omits, so the body has
+ * all of them. A threshold above the number of members is lowered to that number.
  */
 export function bodyOf(
   { name, threshold, members }: QuorumDraft,

@@ -18,6 +18,7 @@ import {
 import { databaseKinds } from '../../support/databases.ts';
 import { type Loss, withLoss } from '../../support/nodes/lossy-chain.ts';
 import { openOperations, type TestOperations } from '../../support/run-operations.ts';
+import { withoutOwner } from '../../support/unsigned-proof.ts';
 import { runJobs } from '../wallet-actions/run-jobs.ts';
 
 const caip2 = 'eip155:8453';
@@ -227,7 +228,10 @@ describe.each(databaseKinds)('swaps on %s', (kind) => {
     });
     const unit = await operations.database.orm.em.fork().transactional(async (em) => {
       const inUnit = operations.context(em as SqlEntityManager);
-      const steps = await sendSteps(inUnit, found, { type: 'swap', builds, readsEffects: true });
+      const steps = await sendSteps(inUnit, found, {
+        ...{ type: 'swap', builds, readsEffects: true },
+        authorization: withoutOwner,
+      });
       const { spent, received } = route;
       await beginWalletAction(inUnit, wallet.id, {
         ...{ type: 'swap', nonce: undefined, referenceId: undefined, steps, terms: { spent, received } },

@@ -8,6 +8,7 @@ import type { TransferActionResponse, Wallet } from '../../../src/generated/sche
 import { databaseKinds } from '../../support/databases.ts';
 import { openOperations, type TestOperations } from '../../support/run-operations.ts';
 import { caip2, type ScriptedChain, scriptChain } from '../../support/scripted-chain.ts';
+import { withoutOwner } from '../../support/unsigned-proof.ts';
 import { finish, follow, readMoved } from './run-jobs.ts';
 
 // What the engine does with several transactions of one action, whatever its type.
@@ -43,6 +44,7 @@ describe.each(databaseKinds)('actions of several transactions on %s', (kind) => 
       const found = await findWallet(context, wallet.id);
       const steps = await sendSteps(context, found, {
         ...{ type: 'transfer', builds: planned.builds, readsEffects },
+        authorization: withoutOwner,
       });
       const details = { source_amount: '1', source_chain: 'base', destination_address: first };
       const action = { type: 'transfer', nonce: undefined, referenceId: undefined, details, steps } as const;

@@ -82,13 +82,13 @@ test('each row says what is compared and what a policy judges', () => {
 test('a request of any other operation signs nothing', () => {
   const task = { kind: 'sign', method: 'personal_sign', params: {} } as const;
   const asked = { chainType: 'ethereum', appId: 'app', building: undefined };
-  for (const rest of ['', '/balance', ...Object.keys(automatingPaths), '/__proto__', '/constructor']) {
+  for (const subpath of ['', '/balance', ...Object.keys(automatingPaths), '/__proto__', '/constructor']) {
     const request = {
       method: 'POST',
-      path: `/v1/wallets/id${rest}`,
+      path: `/v1/wallets/id${subpath}`,
       body: { method: 'personal_sign', params: {} },
     };
-    expect(() => requireRequested(request as never, { ...asked, rest }, task)).toThrow(
+    expect(() => requireRequested(request as never, { ...asked, subpath }, task)).toThrow(
       'asks for something else',
     );
   }

@@ -90,7 +90,6 @@ export async function openHouse(kind: DatabaseKind, settings: AppSettings = {}) 
         requestId: 'r1',
         proof: {
           ...unsignedProof,
-          noted: {},
           signatures: request.signatures ?? [],
           canonicalPayloads: () => (request.payloads ?? payloads).map((text) => encoder.encode(text)),
         },

@@ -23,7 +23,7 @@ describe.each(databaseKinds)('requireOwner on %s', (kind) => {
   const quorumOf = async (input: CreateKeyQuorumRequest) =>
     (await house.operate((context) => createKeyQuorum(context, input))).id;
   const ask = (eligible: Eligible, request: Request = {}) =>
-    house.operate(async (context) => requireOwner(context, eligible), request);
+    house.operate(async (context) => (await requireOwner(context, eligible)).party, request);
   const refusal = (eligible: Eligible, request: Request = {}) =>
     ask(eligible, request).then(
       () => 'accepted',
@@ -51,6 +51,26 @@ describe.each(databaseKinds)('requireOwner on %s', (kind) => {
     ]) {
       expect(await ask({ ownerId }, { signatures })).toEqual({ kind: 'owner' });
     }
+  });
+
+  test('the payloads that the signatures cover are returned for the key store', async () => {
+    const covered = (ownerId: string | null, signatures: string[]) =>
+      house.operate(
+        async (context) =>
+          (await requireOwner(context, { ownerId })).covered.map((payload) =>
+            Buffer.from(payload).toString(),
+          ),
+        { signatures, payloads: [first, second] },
+      );
+    const [first, second] = ['{"url":"https://one.test"}', '{"url":"https://two.test"}'] as const;
+    const ownerId = await quorumOf({
+      public_keys: [ann.publicKey, bob.publicKey],
+      authorization_threshold: 2,
+    });
+    expect(await covered(ownerId, [ann.sign(first), bob.sign(first)])).toEqual([first]);
+    expect(await covered(ownerId, [ann.sign(second), bob.sign(second)])).toEqual([second]);
+    expect(await covered(ownerId, [ann.sign(first), bob.sign(second)])).toEqual([first, second]);
+    expect(await covered(null, [ann.sign(first), bob.sign(first)])).toEqual([]);
   });
 
   test.each([

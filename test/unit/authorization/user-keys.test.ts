@@ -363,7 +363,9 @@ describe.each(databaseKinds)('on %s', (kind) => {
       });
       const signatures = [signWith(new TextDecoder().decode(opened), payloads[0] ?? '')];
       expect(
-        await house.operate(async (context) => requireOwner(context, { ownerId }), { signatures }),
+        await house.operate(async (context) => (await requireOwner(context, { ownerId })).party, {
+          signatures,
+        }),
       ).toEqual({
         kind: 'owner',
       });
@@ -377,7 +379,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       for (const { authorization_key } of [first, second]) {
         const signatures = [signWith(authorization_key, payloads[0] ?? '')];
         await expect(
-          house.operate(async (context) => requireOwner(context, { ownerId }), { signatures }),
+          house.operate(async (context) => (await requireOwner(context, { ownerId })).party, { signatures }),
         ).resolves.toEqual({ kind: 'owner' });
       }
     });

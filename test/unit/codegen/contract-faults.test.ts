@@ -192,9 +192,9 @@ const faults: [string, File, string, string, string][] = [
   [
     'a path parameter that is not declared',
     'toys.yaml',
-    '/v1/toys/{toy_id}:',
-    '/v1/{box_id}/toys/{toy_id}:',
-    '#/paths/~1v1~1{box_id}~1toys~1{toy_id}/put: expected the path parameters [box_id,toy_id], got [toy_id]',
+    'name: toy_id, in: path, required: true, schema: { type: string, minLength: 2',
+    'name: box_id, in: path, required: true, schema: { type: string, minLength: 2',
+    '#/paths/~1v1~1toys~1{toy_id}/put: expected the path parameters [toy_id], got [box_id]',
   ],
   [
     'a union whose branches the tag cannot tell apart',
@@ -223,6 +223,34 @@ const faults: [string, File, string, string, string][] = [
     'propertyName: kind }',
     'propertyName: kind, mapping: { ball: "#/components/schemas/Ball" } }',
     '#/components/schemas/Toy: expected no `mapping`, because it is derived',
+  ],
+  [
+    'a link to a path without operations',
+    'toys.yaml',
+    "'/v1/toys/{toy_id}': { putToy",
+    "'/v1/toy/{toy_id}': { putToy",
+    'x-links /v1/toy/{toy_id}: no operation has this path',
+  ],
+  [
+    'a link from an unknown operation',
+    'toys.yaml',
+    '{ putToy: /first',
+    '{ setToy: /first',
+    'x-links /v1/toys/{toy_id}: setToy is no operation',
+  ],
+  [
+    'a link with a value that the response does not have',
+    'toys.yaml',
+    'putToy: /first/name',
+    'putToy: /first/title',
+    'x-links /v1/toys/{toy_id}: putToy returns nothing at `/first/title`',
+  ],
+  [
+    'a link with a parameter that the request does not have',
+    'toys.yaml',
+    "{ '/v1/toys/{toy_id}': {",
+    "{ '/v1/{box_id}/toys/{toy_id}': {",
+    'x-links /v1/{box_id}/toys/{toy_id}: putToy has no parameter `box_id`',
   ],
   ['broken YAML', 'toys.yaml', 'tags: [{', 'tags: [[{', 'openapi/toys.yaml: expected valid YAML:'],
 ];

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Document, Schema } from '../../../codegen/document.ts';
-import { mapDiscriminators } from '../../../codegen/map-discriminators.ts';
+import { mapDiscriminators } from '../../../codegen/expansion/map-discriminators.ts';
 
 const ref = (name: string): Schema => ({ $ref: `#/components/schemas/${name}` });
 const tagged = (tag: Schema): Schema => ({ type: 'object', required: ['kind'], properties: { kind: tag } });

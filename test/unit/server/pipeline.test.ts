@@ -256,7 +256,6 @@ describe('the proof', () => {
       `{"body":{"colour":"red","name":"b"},"headers":{"service-app-id":"${toyApp.id}","service-idempotency-key":"key-1","service-request-expiry":"${noonMs}"},"method":"POST","url":"${url}","version":1}`;
     expect(body).toEqual({
       signatures: ['one', 'two'],
-      noted: {},
       expiryMs: noonMs,
       payloads: [payload(`${server.url}/api/v1/toys`), payload('https://toys.example/api/v1/toys')],
     });

@@ -2,11 +2,11 @@ import { base58 } from '@scure/base';
 import { PublicKey } from '@solana/web3.js';
 import { getAddress } from 'viem';
 import { describe, expect, test } from 'vitest';
-import { searchTermsOf, toSearchTerm } from '../../../src/domain/wallets/users/find-users.ts';
 import {
   normalizeDiscordUsername,
   normalizePhoneNumber,
 } from '../../../src/domain/wallets/users/linked-account-kinds.ts';
+import { searchTermsOf, toSearchTerm } from '../../../src/domain/wallets/users/list-users.ts';
 import { normalizeWalletAddress } from '../../../src/engine/assets/addresses.ts';
 
 describe('phone numbers', () => {

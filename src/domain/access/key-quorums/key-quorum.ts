@@ -230,14 +230,14 @@ export async function updateKeyQuorum(
 ): Promise<StoredKeyQuorum> {
   await lockKeyQuorum(context, id);
   const before = await findKeyQuorum(context, id);
-  await requireOwner(context, { ownerId: id });
+  const authorization = await requireOwner(context, { ownerId: id });
   if (Object.values(change).every((value) => value === undefined)) {
     throw invalidField('', 'expected at least one field');
   }
   const after = await checkKeyQuorumChange(context, before, change);
   const quorum = await context.em.findOneOrFail(KeyQuorumEntity, { id });
   const subjects = quorum.voucher === null ? undefined : await subjectsAfter(context, after);
-  await recordQuorumChange(context, { before, after, subjects });
+  await recordQuorumChange(context, { before, after, subjects, authorization });
   quorum.displayName = after.displayName;
   quorum.authorizationThreshold = after.threshold;
   // INVARIANT: an implicit quorum that was changed no longer stands for the user or key for which it was created.

@@ -16,7 +16,7 @@ import type { OperationContext } from '../../../ports/operation-context.ts';
 import { quorumChangesBinding, sentSeal } from '../../base/sealed-keys/sealed-keys.ts';
 import type { Tables } from '../../tables.ts';
 import { knownQuorumRows, loadQuorums } from '../owners/owner-quorums.ts';
-import { evidenceOf } from '../owners/require-owner.ts';
+import { type Authorization, evidenceOf } from '../owners/require-owner.ts';
 import type { StoredKeyQuorum } from './find-key-quorum.ts';
 import { KeyQuorumEntity, KeyQuorumMemberEntity } from './key-quorum.entity.ts';
 import { findVoucherKey } from './voucher-keys.ts';
@@ -81,7 +81,7 @@ async function userKeysOf(
 
 /**
  * Reads the keys of users in the form that the key store expects. If a key quorum pins its users, the result also
- * contains the key that verifies the vouchers for their keys.
+ * contains the vouchers for their keys, and the voucher key that verifies these.
  */
 export async function knownUsers(
   context: Parameters<typeof userKeysOf>[0],
@@ -133,14 +133,17 @@ export async function recordQuorumChange(
     before,
     after,
     subjects,
+    authorization,
   }: {
     readonly before: StoredKeyQuorum;
     readonly after: StoredKeyQuorum;
+    /** How the request for the change was authorized. */
+    readonly authorization: Authorization;
     readonly subjects: PinnedUsers['subjects'] | undefined;
   },
 ): Promise<void> {
   if (isDeepStrictEqual(membersOf(before), membersOf(after))) return;
-  const evidence = evidenceOf(context);
+  const evidence = evidenceOf(context, authorization);
   if (evidence === undefined) {
     throw new ApiError(
       'invalid_state',

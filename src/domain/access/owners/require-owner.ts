@@ -105,10 +105,16 @@ async function quorumsWith({ app, em }: OperationContext, keys: readonly string[
 /**
  * Returns the evidence with which the key store verifies that the request was authorized. Returns undefined if there is
  * none: while an automation runs, and for an intent whose signatures an earlier version collected.
+ *
+ * @param authorization the result of `requireOwner`.
  */
-export function evidenceOf({ proof }: Pick<OperationContext, 'proof'>): Evidence | undefined {
+export function evidenceOf(
+  { proof }: Pick<OperationContext, 'proof'>,
+  { covered }: Authorization,
+): Evidence | undefined {
   if (proof.agreed !== undefined) return proof.agreed.evidence;
-  const payloads = proof.noted.covered ?? proof.canonicalPayloads().slice(0, 1);
+  // Without an owner, nobody has to sign. The key store still reads the request, for example who becomes the owner.
+  const payloads = covered.length > 0 ? covered : proof.canonicalPayloads().slice(0, 1);
   if (payloads.length === 0) return undefined;
   const { signatures } = proof;
   return {
@@ -129,6 +135,18 @@ export type SignedBy =
   | { readonly kind: 'signer'; readonly signerId: string; readonly overridePolicyIds?: readonly string[] }
   | { readonly kind: 'none' };
 
+/** How a request about a resource was authorized. */
+export interface Authorization {
+  /** It determines the applicable policies. */
+  readonly party: SignedBy;
+  /**
+   * The canonical payloads that the verified signatures cover. There are several if members signed under several host
+   * names of the server. Empty if the signatures of the request were not verified: without an owner, while an intent is
+   * executed, and while an automation runs.
+   */
+  readonly covered: readonly Uint8Array[];
+}
+
 /** The parties that may authorize requests about one resource. */
 export interface Eligible {
   /** The key quorum that owns the resource; null without an owner. */
@@ -144,12 +162,11 @@ export interface Eligible {
  * - While an intent is executed, the signatures of the intent count instead.
  * - While an automation runs, the consent that the owner gave in advance counts instead.
  *
- * @returns the party that authorized the request, which determines the applicable policies.
  * @throws ApiError `missing_or_empty_authorization_header`, `incorrect_quantity_of_authorization_signatures`,
  * `user_session_keys_expired`, `no_valid_user_session_keys`, `zero_correct_authorization_signatures`,
  * `insufficient_correct_authorization_signatures`.
  */
-export async function requireOwner(context: OperationContext, eligible: Eligible): Promise<SignedBy> {
+export async function requireOwner(context: OperationContext, eligible: Eligible): Promise<Authorization> {
   const { ownerId, signers } = eligible;
   if (ownerId === null) return anyone;
   return await inSpan({ name: 'authorization', kind: 'internal' }, () =>
@@ -157,23 +174,23 @@ export async function requireOwner(context: OperationContext, eligible: Eligible
   );
 }
 
-const anyone: SignedBy = { kind: 'none' };
+const anyone: Authorization = { party: { kind: 'none' }, covered: [] };
 
 async function requireAgreement(
   context: OperationContext,
   ownerId: string,
   signers: Eligible['signers'] = [],
-): Promise<SignedBy> {
+): Promise<Authorization> {
   const { signatures, agreed: agreement, consentOf } = context.proof;
   if (consentOf !== undefined) {
     if (consentOf !== ownerId) throw new ApiError('insufficient_correct_authorization_signatures');
-    return { kind: 'owner' };
+    return { party: { kind: 'owner' }, covered: [] };
   }
   if (agreement !== undefined) {
     const parties = await loadParties(context, { ownerId, signers }, agreement.intentId);
     const party = findAgreed(parties, agreement);
     if (party === undefined) throw new ApiError('insufficient_correct_authorization_signatures');
-    return party.signedBy;
+    return { party: party.signedBy, covered: [] };
   }
   if (signatures.length === 0 && !context.diagnostics)
     throw new ApiError('missing_or_empty_authorization_header');
@@ -195,19 +212,21 @@ export async function hasLiveKey(context: OperationContext, userId: string): Pro
   return quorumKeys(await loadUserAsQuorum(context, userId)).length > 0;
 }
 
-async function requireParty(context: OperationContext, parties: readonly EligibleParty[]): Promise<SignedBy> {
+async function requireParty(
+  context: OperationContext,
+  parties: readonly EligibleParty[],
+): Promise<Authorization> {
   if (context.proof.signatures.length > 0) await requireShortExpiry(context);
   const verified = await verify(context, parties);
   const agreed = parties.find(({ quorum }) => countQuorum(quorum, verified.keys).satisfied);
   if (agreed === undefined) throw await refusal(context, parties, verified);
   const payloads = context.proof.canonicalPayloads();
   const covered = [...verified.payloadIndices].map((index) => payloads[index]!);
-  if (covered.length > 0) context.proof.noted.covered = covered;
   context.noteSignatures(
     quorumKeys(agreed.quorum).filter((key) => verified.keys.has(key)),
     covered,
   );
-  return agreed.signedBy;
+  return { party: agreed.signedBy, covered };
 }
 
 /** A party with the role in which it authorizes. */

@@ -9,7 +9,7 @@ import { policyBinding, sentSeal } from '../../base/sealed-keys/sealed-keys.ts';
 import { prepareQueryOfIds } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
 import { knownUsers, loadQuorumRecords, withRecordedOwner } from '../key-quorums/quorum-records.ts';
-import { evidenceOf } from '../owners/require-owner.ts';
+import { type Authorization, evidenceOf } from '../owners/require-owner.ts';
 import type { StoredPolicy } from './find-policy.ts';
 import { PolicySealEntity } from './policy.entity.ts';
 
@@ -83,17 +83,19 @@ export async function sealPolicy(context: OperationContext, policy: StoredPolicy
  * Has the key store seal the secret of a policy under the policy's changed content. The key store verifies that the
  * request authorizes the change. The caller has locked the policy.
  *
+ * @param authorization how the request to change the policy was authorized.
  * @throws ApiError invalid_state for an intent whose signatures an earlier version collected.
  */
 export async function changePolicySeal(
   context: OperationContext,
   before: StoredPolicy,
   after: StoredPolicy,
+  authorization: Authorization,
 ): Promise<void> {
   if (before.ownerId === after.ownerId && isDeepStrictEqual(before.rules, after.rules)) return;
   const [stored] = await selectSeals(context, [before.id]);
   if (stored === undefined) return sealPolicy(context, after);
-  const evidence = evidenceOf(context);
+  const evidence = evidenceOf(context, authorization);
   if (evidence === undefined) {
     throw new ApiError(
       'invalid_state',

@@ -19,7 +19,7 @@ import type { Tables } from '../../tables.ts';
 import { AggregationEntity } from '../aggregations/aggregation.entity.ts';
 import { ConditionSetEntity } from '../condition-sets/condition-set.entity.ts';
 import { resolveOwner } from '../key-quorums/resolve-owner.ts';
-import { requireOwner } from '../owners/require-owner.ts';
+import { type Authorization, requireOwner } from '../owners/require-owner.ts';
 import {
   findPolicy,
   findPolicyForUpdate,
@@ -204,7 +204,7 @@ export async function updatePolicy(
   change: UpdatePolicyRequest,
 ): Promise<StoredPolicy> {
   const before = await findPolicyForUpdate(context, id);
-  await requireOwner(context, { ownerId: before.ownerId });
+  const authorization = await requireOwner(context, { ownerId: before.ownerId });
   if (Object.values(change).every((value) => value === undefined)) {
     throw invalidField('', 'expected at least one field');
   }
@@ -213,11 +213,12 @@ export async function updatePolicy(
     await checkRules(context, change.rules, before.chainType, (index) => `/rules/${index}`);
   }
   await requirePartsAfterUpdate(context, before, change, ownerId);
-  return storePolicy(context, before, {
+  const fields = {
     name: change.name ?? before.name,
     ownerId: ownerId === undefined ? before.ownerId : ownerId,
     rules: change.rules === undefined ? before.rules : withIds(context, change.rules),
-  });
+  };
+  return storePolicy(context, before, fields, authorization);
 }
 
 /**
@@ -228,6 +229,7 @@ async function storePolicy(
   context: OperationContext,
   before: StoredPolicy,
   change: { name?: string; ownerId?: string | null; rules?: readonly PolicyRuleResponse[] },
+  authorization: Authorization,
 ): Promise<StoredPolicy> {
   const { em } = context;
   // The entity is already in the identity map, because `findPolicyForUpdate` has loaded it.
@@ -239,7 +241,7 @@ async function storePolicy(
   await em.flush();
   await dismissIntentsAbout(context, { resource: 'policy', id: policy.id, change: 'changed' });
   const after = readPolicy(policy);
-  await changePolicySeal(context, before, after);
+  await changePolicySeal(context, before, after, authorization);
   return after;
 }
 
@@ -320,13 +322,13 @@ export async function createPolicyRule(
   input: PolicyRuleRequest,
 ): Promise<PolicyRuleResponse> {
   const policy = await findPolicyForUpdate(context, policyId);
-  await requireOwner(context, { ownerId: policy.ownerId });
+  const authorization = await requireOwner(context, { ownerId: policy.ownerId });
   await checkRules(context, [input], policy.chainType, AT_ROOT);
   await requirePartsOfOwner(context, policy.ownerId, [input], fromRoot);
   const rule = withId(context.ids.cuid2(), input);
   const rules = [...policy.rules, rule];
   checkPolicySize(rules);
-  await storePolicy(context, policy, { rules });
+  await storePolicy(context, policy, { rules }, authorization);
   return rule;
 }
 
@@ -342,14 +344,14 @@ export async function updatePolicyRule(
   input: PolicyRuleRequest,
 ): Promise<PolicyRuleResponse> {
   const policy = await findPolicyForUpdate(context, policyId);
-  await requireOwner(context, { ownerId: policy.ownerId });
+  const authorization = await requireOwner(context, { ownerId: policy.ownerId });
   requireRule(policy, ruleId);
   await checkRules(context, [input], policy.chainType, AT_ROOT);
   await requirePartsOfOwner(context, policy.ownerId, [input], fromRoot);
   const rule = withId(ruleId, input);
   const rules = policy.rules.map((other) => (other.id === ruleId ? rule : other));
   checkPolicySize(rules);
-  await storePolicy(context, policy, { rules });
+  await storePolicy(context, policy, { rules }, authorization);
   return rule;
 }
 
@@ -364,9 +366,10 @@ export async function deletePolicyRule(
   ruleId: string,
 ): Promise<void> {
   const policy = await findPolicyForUpdate(context, policyId);
-  await requireOwner(context, { ownerId: policy.ownerId });
+  const authorization = await requireOwner(context, { ownerId: policy.ownerId });
   requireRule(policy, ruleId);
-  await storePolicy(context, policy, { rules: policy.rules.filter(({ id }) => id !== ruleId) });
+  const rules = policy.rules.filter(({ id }) => id !== ruleId);
+  await storePolicy(context, policy, { rules }, authorization);
 }
 
 /**

@@ -2,7 +2,7 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import { verifySignatures } from '../../../engine/authorization/request-signatures.ts';
 import { inSlices } from '../../../engine/in-slices.ts';
 import { ApiError } from '../../../errors.ts';
-import type { Idempotency, IdempotencyUse, StoredResponse } from '../../../ports/requests.ts';
+import type { Idempotency, IdempotentRequest, StoredResponse } from '../../../ports/requests.ts';
 import { tryLockName } from '../../../storage/locks.ts';
 import { prepareQuery } from '../../../storage/prepared-statements.ts';
 
@@ -15,7 +15,7 @@ import { prepareQuery } from '../../../storage/prepared-statements.ts';
  * `zero_correct_authorization_signatures`, `insufficient_correct_authorization_signatures`.
  */
 export async function requireSigners(
-  { signatures, canonicalPayloads }: IdempotencyUse['proof'],
+  { signatures, canonicalPayloads }: IdempotentRequest['proof'],
   signers: readonly string[],
 ): Promise<void> {
   if (signers.length === 0) return;
@@ -60,16 +60,16 @@ const LIFETIME_MS = 24 * 60 * 60 * 1000;
  * throws.
  */
 export function idempotencyKeys(): Idempotency {
-  const atWork = new Map<string, IdempotencyUse>();
+  const atWork = new Map<string, IdempotentRequest>();
   return {
-    async begin(em, use) {
-      const name = nameOf(use);
-      if ((atWork.get(name) ?? use) !== use) throw stillAtWork();
-      atWork.set(name, use);
+    async begin(em, request) {
+      const name = nameOf(request);
+      if ((atWork.get(name) ?? request) !== request) throw stillAtWork();
+      atWork.set(name, request);
       try {
         if (!(await tryLockName(em, 'idempotency', name))) throw stillAtWork();
-        const kept = await findKept(em, use);
-        if (kept !== undefined) await requireSigners(use.proof, kept.signers);
+        const kept = await findKept(em, request);
+        if (kept !== undefined) await requireSigners(request.proof, kept.signers);
         if (kept !== undefined) atWork.delete(name);
         return kept;
       } catch (error) {
@@ -78,8 +78,8 @@ export function idempotencyKeys(): Idempotency {
       }
     },
     keep,
-    end: (use) => {
-      if (atWork.get(nameOf(use)) === use) atWork.delete(nameOf(use));
+    end: (request) => {
+      if (atWork.get(nameOf(request)) === request) atWork.delete(nameOf(request));
     },
   };
 }
@@ -123,12 +123,15 @@ const selectKept = prepareQuery<
     .where('created_at_ms', '>', afterMs),
 );
 
-async function findKept(em: SqlEntityManager, use: IdempotencyUse): Promise<StoredResponse | undefined> {
+async function findKept(
+  em: SqlEntityManager,
+  request: IdempotentRequest,
+): Promise<StoredResponse | undefined> {
   const {
     rows: [record],
-  } = await selectKept(em, { appId: use.appId, key: use.key, afterMs: use.nowMs - LIFETIME_MS });
+  } = await selectKept(em, { appId: request.appId, key: request.key, afterMs: request.nowMs - LIFETIME_MS });
   if (record === undefined) return undefined;
-  if (record.fingerprint !== use.fingerprint) {
+  if (record.fingerprint !== request.fingerprint) {
     throw new ApiError(
       'invalid_data',
       'Idempotency key was reused for a request with a new body. Please create a new idempotency key for the request.',
@@ -140,33 +143,33 @@ async function findKept(em: SqlEntityManager, use: IdempotencyUse): Promise<Stor
 
 async function keep(
   em: SqlEntityManager,
-  use: IdempotencyUse,
+  request: IdempotentRequest,
   { status, text, signers }: StoredResponse,
   { replaces } = { replaces: false },
 ): Promise<void> {
   const kept = {
-    fingerprint: use.fingerprint,
+    fingerprint: request.fingerprint,
     status,
     answer: text ?? null,
     signers: signers.length === 0 ? null : JSON.stringify(signers),
-    created_at_ms: use.nowMs,
+    created_at_ms: request.nowMs,
   };
   await em
     .getKysely<Tables>()
     .insertInto('idempotency_records')
-    .values({ app_id: use.appId, key: use.key, ...kept })
+    .values({ app_id: request.appId, key: request.key, ...kept })
     // Replaces an expired record. A refusal is stored after its transaction has released the key, so another process
     // may have completed the request in the meantime. That response stays.
     .onConflict((conflict) => {
       const replaced = conflict.columns(['app_id', 'key']).doUpdateSet(kept);
       return status < 400 || replaces
         ? replaced
-        : replaced.where('idempotency_records.created_at_ms', '<=', use.nowMs - LIFETIME_MS);
+        : replaced.where('idempotency_records.created_at_ms', '<=', request.nowMs - LIFETIME_MS);
     })
     .execute();
 }
 
-function nameOf({ appId, key }: IdempotencyUse): string {
+function nameOf({ appId, key }: IdempotentRequest): string {
   return `${appId}\n${key}`;
 }
 

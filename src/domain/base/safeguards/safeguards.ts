@@ -115,8 +115,8 @@ export async function requireShortExpiry(context: ExpiryContext): Promise<void> 
 }
 
 /**
- * Refuses an intent without an expiry if the app's settings require one. The signatures that the intent collects
- * would also be valid for a direct request.
+ * Refuses an intent without an expiry if the app's settings require one. The signatures that the intent collects would
+ * also be valid for a direct request, and without an expiry they would never lapse.
  *
  * @throws ApiError request_expired
  */

@@ -309,7 +309,6 @@ function standingProof({ agreedById }: StoredExecution): RequestProof {
     canonicalPayloads: () => [],
     expiryMs: undefined,
     userId: undefined,
-    noted: {},
     urlOf: (path) => path,
     payloadsOf: () => [],
     consentOf: agreedById,

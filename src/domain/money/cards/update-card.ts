@@ -213,9 +213,9 @@ export async function claimDueCards(
 }
 
 /**
- * Returns the report that a card needs.
+ * Returns the status to report to the issuer of a card, and when to report it again.
  *
- * CHOICE: while a user is frozen, the issuer has the user's cards as frozen.
+ * CHOICE: while a user is frozen, the user's cards are reported as inactive.
  */
 async function reportFor(
   em: SqlEntityManager,

@@ -29,10 +29,9 @@ import {
 import { MAX_ATTACHED } from '../../access/automations/automation.ts';
 import { requireOwner } from '../../access/owners/require-owner.ts';
 import { lockWallet } from '../../wallets/wallet-automations/wallet-automation.ts';
-import { signersOf } from '../../wallets/wallet-uses/use-wallet.ts';
 import { createWalletKey, insertWallet, type NewWalletRow } from '../../wallets/wallets/create-wallet.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
-import type { WalletRow } from '../../wallets/wallets/wallet.entity.ts';
+import { signersOf, type WalletRow } from '../../wallets/wallets/wallet.entity.ts';
 import { changeAuthority } from '../../wallets/wallets/wallet-keys.ts';
 import { depositChains, ZERO_ADDRESS } from './deposit-chains.ts';
 import { overlaps, type ResolvedRoute, resolveRoute, routeKey } from './deposit-routes.ts';
@@ -127,14 +126,14 @@ export async function createCryptoDepositAccount(
   const { deposit_address_strategy: strategy } = body;
   const isOwn = usesOwnAddress(wallet, strategy);
   const signers = isOwn ? [] : signersOf(wallet);
-  await requireOwner(context, { ownerId: wallet.owner_id, signers });
+  const authorization = await requireOwner(context, { ownerId: wallet.owner_id, signers });
   if (isOwn) requireAutomatable(wallet);
   else if (strategy === 'require_destination') throw noOwnAddress(wallet);
   const routes = unwrapPlan(planned);
   await lockWallet(context, wallet);
   const accounts: CryptoDepositAddressRoute[] = [];
   for (const route of routes) accounts.push(accountView(await openRoute(context, { wallet, route, isOwn })));
-  if (isOwn) await changeAuthority(context, wallet, wallet);
+  if (isOwn) await changeAuthority(context, { before: wallet, after: wallet, authorization });
   return accounts;
 }
 

@@ -8,6 +8,7 @@ import {
   type Planned,
   unwrapPlan,
 } from '../../../ports/operation-context.ts';
+import type { Authorization } from '../../access/owners/require-owner.ts';
 import { authorizeUse } from '../../wallets/wallet-uses/use-wallet.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet.entity.ts';
@@ -32,16 +33,20 @@ interface EarnAction {
   readonly builds: readonly BuildTransaction[];
   readonly details: object;
   readonly terms: object;
+  readonly authorization: Authorization;
 }
 
 /** Signs the transactions of an authorized action, and stores the action with them as steps. */
 export async function startEarnAction(
   context: OperationContext,
   wallet: WalletRow,
-  { type, body, builds, details, terms }: EarnAction,
+  { type, body, builds, details, terms, authorization }: EarnAction,
 ): Promise<WalletActionRow> {
   const referenceId = body.reference_id;
-  const steps = await sendSteps(context, wallet, { type, referenceId, builds, readsEffects: true });
+  const steps = await sendSteps(context, wallet, {
+    ...{ type, referenceId, builds, authorization },
+    readsEffects: true,
+  });
   const action = { type, nonce: body.nonce, referenceId, details, terms, steps };
   return beginWalletAction(context, wallet.id, action);
 }
@@ -101,7 +106,8 @@ export async function depositIntoVault(
     ...(isApproved ? { allowance: String(rawAmount) } : {}),
   };
   const details = vaultFields(vault, rawAmount);
-  return startEarnAction(context, wallet, { type: 'earn_deposit', body, builds, details, terms });
+  const action = { type: 'earn_deposit', body, builds, details, terms } as const;
+  return startEarnAction(context, wallet, { ...action, authorization: use.authorization });
 }
 
 async function planDeposit(
@@ -191,7 +197,8 @@ export async function withdrawFromVault(
   const { builds } = unwrapPlan(planned);
   const terms: EarnOutcomeTerms = { wallet_address: wallet.address };
   const details = vaultFields(vault, rawAmount);
-  return startEarnAction(context, wallet, { type: 'earn_withdraw', body, builds, details, terms });
+  const action = { type: 'earn_withdraw', body, builds, details, terms } as const;
+  return startEarnAction(context, wallet, { ...action, authorization: use.authorization });
 }
 
 async function planWithdrawal(

@@ -115,6 +115,7 @@ export async function claimRewards(
   return startEarnAction(context, wallet, {
     ...{ type: 'earn_incentive_claim', body, builds, details: { chain: body.chain, rewards } },
     terms: { wallet_address: wallet.address, distributor },
+    authorization: use.authorization,
   });
 }
 
@@ -218,6 +219,7 @@ export async function collectFees(
   return startEarnAction(context, wallet, {
     ...{ type: 'earn_fee_collect', body, builds },
     details: vaultFields(use.decoded.vault, rawAmount),
+    authorization: use.authorization,
     terms: { wallet_address: wallet.address },
   });
 }

@@ -284,7 +284,11 @@ async function payOut(
   await use.record();
   const plan = unwrapPlan(planned);
   await requireStillPayable(context, plan);
-  const sent = await sendSteps(context, wallet, { type: 'payout', builds: [plan.build] });
+  const sent = await sendSteps(context, wallet, {
+    type: 'payout',
+    builds: [plan.build],
+    authorization: use.authorization,
+  });
   return beginWalletAction(context, wallet.id, {
     type: 'payout',
     nonce: body.nonce,

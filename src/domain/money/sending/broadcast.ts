@@ -5,6 +5,7 @@ import type { SigningMethod, SigningMethods } from '../../../engine/signing/sign
 import { ApiError } from '../../../errors.ts';
 import type { AnyChain } from '../../../ports/chains.ts';
 import type { OperationContext } from '../../../ports/operation-context.ts';
+import type { Authorization } from '../../access/owners/require-owner.ts';
 import { signWithWalletKey } from '../../wallets/wallet-uses/use-wallet.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet.entity.ts';
 import {
@@ -150,6 +151,11 @@ export interface SendOptions {
   readonly isOptimistic?: boolean | undefined;
 }
 
+/** The options for a transaction whose use of the wallet was authorized. */
+interface AuthorizedSend extends SendOptions {
+  readonly authorization: Authorization;
+}
+
 export interface SentTransaction extends SignedBytes {
   readonly transactionId: string;
   /** When the transaction was signed and stored, Unix ms. */
@@ -157,8 +163,7 @@ export interface SentTransaction extends SignedBytes {
 }
 
 /**
- * Signs a built transaction, stores its bytes, and schedules the broadcast for after the commit. The caller has already
- * authorized this use of the wallet.
+ * Signs a built transaction, stores its bytes, and schedules the broadcast for after the commit.
  *
  * CHOICE: an earlier transaction with a lower nonce may not have reached the chain, and may never reach it. Sent at
  * once, this one could wait for that nonce forever. In this case the response comes before the broadcast. The job
@@ -172,7 +177,7 @@ export async function sendBuilt(
   context: OperationContext,
   wallet: WalletRow,
   built: BuiltTransaction,
-  options: SendOptions,
+  options: AuthorizedSend,
 ): Promise<SentTransaction> {
   const { signed, row, isBroadcastHere } = await signBuilt(context, wallet, { built, options });
   if (isBroadcastHere) {
@@ -194,7 +199,7 @@ export async function sendInOrder(
   context: OperationContext,
   wallet: WalletRow,
   builds: readonly BuildTransaction[],
-  options: Omit<SendOptions, 'isOptimistic'>,
+  options: Omit<AuthorizedSend, 'isOptimistic'>,
 ): Promise<readonly { readonly built: BuiltTransaction; readonly transactionId: string }[]> {
   const sent: (Signed & { readonly built: BuiltTransaction })[] = [];
   for (const build of builds) {
@@ -224,18 +229,23 @@ interface Signed {
 async function signBuilt(
   context: OperationContext,
   wallet: WalletRow,
-  { built, options, before }: { built: BuiltTransaction; options: SendOptions; before?: Signed | undefined },
+  {
+    built,
+    options,
+    before,
+  }: { built: BuiltTransaction; options: AuthorizedSend; before?: Signed | undefined },
 ): Promise<Signed> {
   const { chain } = built;
-  const { method, referenceId, isOptimistic = false } = options;
+  const { method, referenceId, isOptimistic = false, authorization } = options;
   await requireKnownAccount(context, wallet, built);
   const signed = await built.sign({
     sign: (signingMethod, params) =>
-      signWithWalletKey<typeof signingMethod>(context, wallet, { method: signingMethod, params }).catch(
-        (error: unknown) => {
-          throw asRefusal(error);
-        },
-      ),
+      signWithWalletKey<typeof signingMethod>(context, wallet, authorization, {
+        method: signingMethod,
+        params,
+      }).catch((error: unknown) => {
+        throw asRefusal(error);
+      }),
   });
   const identity = { caip2: chain.caip2, sender: wallet.address, hash: signed.hash };
   // User operations are never identical, because each has a random nonce.

@@ -132,7 +132,8 @@ async function heldNonces(
     .where('own.sender', '=', address)
     .where('own.nonce', '>=', first)
     .where('own.status', 'not in', releasedStatuses)
-    // The chain already counts transactions that settled long ago, unless it was reset, as local chains are.
+    // Leave out transactions that settled long ago. Either the chain's count already includes them, or the chain was
+    // reset, as local chains are, and their nonces are free again.
     .where((where) =>
       where.or([
         where('own.next_check_at_ms', 'is not', null),

@@ -20,9 +20,9 @@ import {
 } from '../../../ports/operation-context.ts';
 import { requireOwner } from '../../access/owners/require-owner.ts';
 import { refusingTerms } from '../../base/actions/action-refusals.ts';
-import { authorizeUse, signersOf } from '../../wallets/wallet-uses/use-wallet.ts';
+import { authorizeUse } from '../../wallets/wallet-uses/use-wallet.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
-import type { WalletRow } from '../../wallets/wallets/wallet.entity.ts';
+import { signersOf, type WalletRow } from '../../wallets/wallets/wallet.entity.ts';
 import type { SwapOutcomeTerms } from '../wallet-actions/action-types.ts';
 import { feesOf } from '../wallet-actions/plan-exchange.ts';
 import { estimateDepositGas } from '../wallet-actions/transfer.ts';
@@ -109,6 +109,7 @@ export async function executeWalletSwap(
   const sent = await sendSteps(context, wallet, {
     ...{ type: 'swap', referenceId: body.reference_id, builds: swap.builds },
     readsEffects: offer.by === 'route',
+    authorization: use.authorization,
   });
   return beginWalletAction(context, wallet.id, {
     ...{ type: 'swap', nonce: body.nonce, referenceId: body.reference_id },

@@ -5,8 +5,8 @@ import { olderThan } from '../../../storage/find-page.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet.entity.ts';
+import type { Asked } from './list-transactions.ts';
 import { type TransactionRow, transactionColumns } from './transaction.entity.ts';
-import type { Asked } from './wallet-transactions.ts';
 
 // KYSELY: transactions are read as plain rows. Jobs claim them with `skip locked` and change them by compare-and-set.
 

@@ -26,9 +26,9 @@ import {
 import { findToken } from '../../access/chains/chains.ts';
 import { requireOwner } from '../../access/owners/require-owner.ts';
 import { refusingTerms } from '../../base/actions/action-refusals.ts';
-import { authorizeUse, signersOf } from '../../wallets/wallet-uses/use-wallet.ts';
+import { authorizeUse } from '../../wallets/wallet-uses/use-wallet.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
-import type { WalletRow } from '../../wallets/wallets/wallet.entity.ts';
+import { signersOf, type WalletRow } from '../../wallets/wallets/wallet.entity.ts';
 import type { BuiltTransaction } from '../sending/broadcast.ts';
 import { callChain, insufficientFunds } from '../sending/call-chain.ts';
 import { gasOf } from './action-types.ts';
@@ -271,6 +271,7 @@ export async function transferFromWallet(
     type: 'transfer',
     referenceId: body.reference_id,
     builds: [transfer.build],
+    authorization: use.authorization,
   });
   return beginWalletAction(context, wallet.id, {
     type: 'transfer',

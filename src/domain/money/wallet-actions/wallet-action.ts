@@ -2,6 +2,7 @@ import { ApiError, invalidQuery, notFound } from '../../../errors.ts';
 import type { WalletActionResponse, WalletActionType } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../ports/operation-context.ts';
 import { olderThan, pageOf } from '../../../storage/find-page.ts';
+import type { Authorization } from '../../access/owners/require-owner.ts';
 import { recordEvent } from '../../base/events/events.ts';
 import type { Tables } from '../../tables.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
@@ -253,19 +254,20 @@ interface StepsToSend {
   /** The functions that build one transaction each. Their order is the order in which the transactions take effect. */
   readonly builds: readonly BuildTransaction[];
   readonly readsEffects?: boolean | undefined;
+  readonly authorization: Authorization;
 }
 
 /**
  * Signs and stores all transactions of an action in the transaction of the request, and schedules their broadcast, in
- * order, for after the commit. The caller has authorized the action and passes the result to `beginWalletAction` in
- * the same transaction. Nothing is signed later, without the request.
+ * order, for after the commit. The caller passes the result to `beginWalletAction` in the same transaction. Nothing is signed later, without the request.
  */
 export async function sendSteps(
   context: OperationContext,
   wallet: WalletRow,
-  { type, referenceId, builds, readsEffects }: StepsToSend,
+  { type, referenceId, builds, readsEffects, authorization }: StepsToSend,
 ): Promise<NewTransactionStep[]> {
-  const sent = await sendInOrder(afterCommitContext(context), wallet, builds, { method: type, referenceId });
+  const options = { method: type, referenceId, authorization };
+  const sent = await sendInOrder(afterCommitContext(context), wallet, builds, options);
   return sent.map(({ built, transactionId }) => ({
     type: stepType(wallet, built),
     transactionId,

@@ -186,7 +186,6 @@ async function attempt(
   const afterRefusal: OperationContext['afterRefusal'] = (work) => void refusalWorks.push(work);
   const proof = {
     ...context.proof,
-    noted: {},
     signatures: [],
     expiryMs: undefined,
     userId: undefined,

@@ -47,10 +47,9 @@ import {
   transferFromWallet,
 } from '../../money/wallet-actions/transfer.ts';
 import { walletActionView } from '../../money/wallet-actions/wallet-action.ts';
-import { signersOf } from '../../wallets/wallet-uses/use-wallet.ts';
 import { findWalletForUpdate, walletView } from '../../wallets/wallets/find-wallet.ts';
 import { checkWalletChange, updateWallet } from '../../wallets/wallets/update-wallet.ts';
-import type { WalletRow } from '../../wallets/wallets/wallet.entity.ts';
+import { signersOf, type WalletRow } from '../../wallets/wallets/wallet.entity.ts';
 import { decodeUse } from '../policy-analysis/explain-policy.ts';
 import { planRpc, type RpcPlan } from '../wallet-rpc/plan-rpc.ts';
 import { runWalletRpc } from '../wallet-rpc/wallet-rpc.ts';

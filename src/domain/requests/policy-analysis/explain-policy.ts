@@ -37,9 +37,9 @@ import { PolicyEntity } from '../../access/policies/policy.entity.ts';
 import { checkRules } from '../../access/policies/policy.ts';
 import { asSigningRefusal } from '../../base/actions/action-refusals.ts';
 import { decodeTransfer } from '../../money/wallet-actions/transfer.ts';
-import { applicablePolicies, signersOf, type WalletUse } from '../../wallets/wallet-uses/use-wallet.ts';
+import { applicablePolicies, type WalletUse } from '../../wallets/wallet-uses/use-wallet.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
-import { type FoundWallet, WalletEntity } from '../../wallets/wallets/wallet.entity.ts';
+import { type FoundWallet, signersOf, WalletEntity } from '../../wallets/wallets/wallet.entity.ts';
 import { isSendingRequest } from '../wallet-rpc/plan-rpc.ts';
 import { readSentAction } from '../wallet-rpc/wallet-rpc.ts';
 
@@ -215,7 +215,7 @@ interface Explanation {
 
 interface ExplainedPolicy {
   readonly policy_id: string;
-  /** The decision of the policy engine. */
+  /** Whether the policy engine allows the request. */
   readonly allowed: boolean;
   /** The same decision, derived from the trace. */
   readonly recomputed: ImpliedDecision;

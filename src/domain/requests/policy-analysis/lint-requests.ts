@@ -160,7 +160,7 @@ const hashed: ReadonlySet<string> = new Set(['bitcoin-taproot', 'pearl', 'starkn
 /** Chain types on which `raw_sign` signs the given bytes as they are, so they may be those of a transaction. */
 const unhashed: ReadonlySet<string> = new Set(['aptos', 'movement']);
 
-/** The raw signature of a whole transaction, on chain types where it needs no hash. */
+/** Returns a `raw_sign` request for a whole transaction, on chain types where `raw_sign` needs no hash. */
 export function unhashedTransaction(chainType: string, sender: string | undefined): TriedRequest | undefined {
   return unhashed.has(chainType) ? hashRequest(aptosSigningMessage(aptosPayment(sender))) : undefined;
 }
@@ -244,7 +244,7 @@ function nearPayment(sender = '11'.repeat(32)): Preimage {
   return { bytes, signing: rpc('near_signTransaction', { params: { transaction: bytesToBase64(bytes) } }) };
 }
 
-/** The BCS encoding of `aptos_account::transfer`. Source: aptos-core, types/src/transaction. */
+/** Returns the BCS encoding of a transaction that calls `aptos_account::transfer`. Source: aptos-core, types/src/transaction. */
 function aptosPayment(sender = `0x${'11'.repeat(32)}`): Uint8Array {
   const text = (value: string) => concatBytes(Uint8Array.of(value.length), utf8ToBytes(value));
   const framework = hexToBytes(`${'00'.repeat(31)}01`);

@@ -8,12 +8,13 @@ import type { OperationContext } from '../../../ports/operation-context.ts';
 import { endAttachments } from '../../access/automations/automation.ts';
 import { KeyQuorumMemberEntity } from '../../access/key-quorums/key-quorum.entity.ts';
 import { readPublicKey } from '../../access/key-quorums/resolve-owner.ts';
+import type { Authorization } from '../../access/owners/require-owner.ts';
 import { recordEvent } from '../../base/events/events.ts';
 import { walletKeyBinding } from '../../base/sealed-keys/sealed-keys.ts';
 import { authorizeUse } from '../../wallets/wallet-uses/use-wallet.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
 import { WalletEntity, type WalletRow } from '../../wallets/wallets/wallet.entity.ts';
-import { askUnderRecordedOwner, authorizedUseOf, findWalletKey } from '../../wallets/wallets/wallet-keys.ts';
+import { askUnderRecordedOwner, findWalletKey, loadKeyUseClaim } from '../../wallets/wallets/wallet-keys.ts';
 
 /**
  * Exports a wallet's private key or its seed phrase to its owner, encrypted to the recipient's key (HPKE). The policy
@@ -41,7 +42,7 @@ export async function exportWallet(
   });
   const pointer = `${at}/recipient_public_key`;
   const recipient = p256PublicKeyPoint(readPublicKey(request.recipient_public_key, pointer));
-  const sealed = await sealedExport(context, wallet, { isPhrase, recipient, pointer });
+  const sealed = await sealedExport(context, wallet, use.authorization, { isPhrase, recipient, pointer });
   if (sealed === undefined) throw hasNoPhrase(at === '' ? '/export_seed_phrase' : '/method');
   await use.record();
   await markExported(context, wallet, request, isPhrase);
@@ -55,13 +56,14 @@ export async function exportWallet(
 async function sealedExport(
   context: OperationContext,
   wallet: WalletRow,
+  authorization: Authorization,
   { isPhrase, recipient, pointer }: { isPhrase: boolean; recipient: Uint8Array; pointer: string },
 ): Promise<HpkeMessage | undefined> {
   const what = { form: isPhrase ? 'phrase' : 'private-key', recipient } as const;
   const { authority, ...sealed } = await findWalletKey(context, wallet);
-  const use = await authorizedUseOf(context, wallet, authority);
+  const claim = await loadKeyUseClaim(context, wallet, authority, authorization);
   try {
-    return await askUnderRecordedOwner(context, use, (shown) =>
+    return await askUnderRecordedOwner(context, claim, (shown) =>
       context.keyStore.exportWalletKey(sealed, walletKeyBinding(wallet), what, shown),
     );
   } catch (error) {

@@ -34,6 +34,7 @@ import {
 } from '../../money/sending/rpc-sender.ts';
 import { sparkSenders } from '../../money/spark/plan-spark.ts';
 import { isSparkQuestion, planSparkAnswer } from '../../money/spark/spark.ts';
+import type { AuthorizedUse } from '../../wallets/wallet-uses/use-wallet.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet.entity.ts';
 
@@ -270,8 +271,8 @@ export interface DecodedRpc {
   readonly action: PolicyAction;
   /** See `DecodedUse`. */
   readonly onlySigns?: boolean;
-  /** Executes the request, calls `record` once, and returns the wire data of the method's response. */
-  perform(record: () => Promise<void>): Promise<unknown>;
+  /** Executes the request, calls `use.record` once, and returns the wire data of the method's response. */
+  perform(use: AuthorizedUse): Promise<unknown>;
 }
 
 /** Returns whether the signature is to be verified by the wallet's smart wallet (ERC-1271). */

@@ -65,10 +65,10 @@ async function decodeSend(
   const { transaction, options, answer } = await send.build(context);
   return {
     action: transaction.action,
-    async perform(record) {
+    async perform({ authorization, record }) {
       // Record the use before the broadcast is scheduled, so that a refusal after the commit does not hide it.
       await record();
-      return answer(await sendBuilt(context, wallet, transaction, options));
+      return answer(await sendBuilt(context, wallet, transaction, { ...options, authorization }));
     },
   };
 }
@@ -128,7 +128,7 @@ async function answer(
     decode: () => decodeRpc(context, wallet, { request, plan: unwrapPlan(planned) }),
     mayBeSigner: true,
   });
-  return { method, data: await use.decoded.perform(use.record) };
+  return { method, data: await use.decoded.perform(use) };
 }
 
 function decodeRpc(
@@ -140,30 +140,31 @@ function decodeRpc(
     case 'send':
       return decodeSend(context, wallet, plan.send);
     case 'spark':
-      return decodeQuestion(request, plan.answer);
+      return decodeReadingRequest(request, plan.answer);
     case 'signature':
       assert(isSignatureRequest(request), 'methods that only sign need nothing from outside');
-      return decodeSignature(context, wallet, { request, ...plan });
+      return decodeSigningRequest(context, wallet, { request, ...plan });
   }
 }
 
 /**
- * Returns a request that only reads from a network as if it were a signature.
+ * Decodes a request that only reads from a network. The result's `perform` returns the answer that the plan has read.
  *
  * CHOICE: nothing is signed, but owner authorization and policies apply as for a signature, because only callers who
  * may use the wallet may call its RPC.
  */
-async function decodeQuestion(request: WalletRpcRequest, answer: object): Promise<DecodedRpc> {
+async function decodeReadingRequest(request: WalletRpcRequest, answer: object): Promise<DecodedRpc> {
   return {
     action: await decodeRpcAction(request),
-    async perform(record) {
+    async perform({ record }) {
       await record();
       return answer;
     },
   };
 }
 
-async function decodeSignature(
+/** Decodes a request that only signs. The result's `perform` signs and returns the method's data. */
+async function decodeSigningRequest(
   context: OperationContext,
   wallet: FoundWallet,
   {
@@ -182,9 +183,10 @@ async function decodeSignature(
   return {
     action: unfoldBatches(action, callingAccount(request, wallet.address)),
     onlySigns: true,
-    async perform(record) {
+    async perform({ authorization, record }) {
       // The params are valid by the API document's schema of the method.
-      const data = await signWithWalletKey<OfflineMethod>(context, wallet, { method, params } as never);
+      const task = { method, params } as never;
+      const data = await signWithWalletKey<OfflineMethod>(context, wallet, authorization, task);
       await record();
       if (smartAccount === undefined || smartAccount.isDeployed) return data;
       const { signature } = data as { readonly signature: string };
@@ -285,7 +287,8 @@ export async function rawSignWithWallet(
       decode: async () => ({ action: decodeRawSignAction(chainType, input) }),
       mayBeSigner: true,
     });
-    const signature = await signWithWalletKey(context, wallet, { method: 'raw_sign', params: input });
+    const task = { method: 'raw_sign', params: input } as const;
+    const signature = await signWithWalletKey(context, wallet, use.authorization, task);
     await use.record();
     return { method: 'raw_sign', data: { signature, encoding: 'hex' } };
   } catch (error) {

@@ -3,7 +3,7 @@ import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 /** The stored statuses. `expired` is not stored, because it is derived from the time. */
 type DeviceCodeStatus = 'pending' | 'approved' | 'denied' | 'redeemed';
 
-/** A device code (RFC 8628) of a device that waits for its user's decision, or that has got it. */
+/** A device code (RFC 8628). Its device is waiting for the user's decision, or the user has decided. */
 export const OauthDeviceCodeEntity = defineEntity({
   name: 'OauthDeviceCode',
   tableName: 'oauth_device_codes',

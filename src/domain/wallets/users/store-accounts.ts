@@ -10,8 +10,8 @@ import {
 import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
 import type { Tables } from '../../tables.ts';
 import type { WalletRow } from '../wallets/wallet.entity.ts';
-import { searchTermsOf } from './find-users.ts';
 import { type LinkedAccountRecord, REPEATABLE_TYPES } from './linked-account-kinds.ts';
+import { searchTermsOf } from './list-users.ts';
 
 // KYSELY: users are read as plain rows, by prepared queries.
 

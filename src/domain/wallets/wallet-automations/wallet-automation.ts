@@ -43,7 +43,7 @@ export async function attachAutomations(
   { automation_ids: ids, params }: AttachWalletAutomationsRequest,
 ): Promise<WalletAutomationAttachmentResponse[]> {
   const wallet = await findWallet(context, walletId);
-  await requireOwner(context, { ownerId: wallet.owner_id });
+  const authorization = await requireOwner(context, { ownerId: wallet.owner_id });
   await lockWallet(context, wallet);
   if (wallet.imported_at_ms !== null || wallet.exported_at_ms !== null) {
     const what = wallet.imported_at_ms === null ? 'exported' : 'imported';
@@ -75,7 +75,7 @@ export async function attachAutomations(
     );
   }
   await em.flush();
-  await changeAuthority(context, wallet, wallet);
+  await changeAuthority(context, { before: wallet, after: wallet, authorization });
   return automations.map((automation) => attachmentView(byAutomation.get(automation.id)!, automation));
 }
 

@@ -1,11 +1,9 @@
 import { SigningBudgetError } from '../../../engine/authorization/signing-budget.ts';
-import type { AuthorizedUse } from '../../../engine/authorization/wallet-authority.ts';
 import type { PolicyAction } from '../../../engine/policy/action.ts';
 import type { PolicyDecision } from '../../../engine/policy/evaluate.ts';
 import { shortenTrace, traceLength } from '../../../engine/policy/trace-length.ts';
 import type { SigningMethod, SigningMethods, SigningTask } from '../../../engine/signing/sign-with-key.ts';
 import { ApiError } from '../../../errors.ts';
-import type { WalletAdditionalSigner } from '../../../generated/schemas.ts';
 import { inSpan, inSyncSpan } from '../../../observability/spans.ts';
 import type { OperationContext } from '../../../ports/operation-context.ts';
 import type { UseRecord } from '../../../ports/requests.ts';
@@ -16,7 +14,7 @@ import {
   openRunningTotals,
   type SpendingTotals,
 } from '../../access/aggregations/spending-totals.ts';
-import { type AdditionalSigner, requireOwner, type SignedBy } from '../../access/owners/require-owner.ts';
+import { type Authorization, requireOwner, type SignedBy } from '../../access/owners/require-owner.ts';
 import {
   evaluatePolicies,
   type NamedPolicy,
@@ -26,8 +24,8 @@ import { actionToEvaluate } from '../../access/policies/policy.ts';
 import { type EventContext, notePolicies, recordEvent } from '../../base/events/events.ts';
 import { walletKeyBinding } from '../../base/sealed-keys/sealed-keys.ts';
 import type { Tables } from '../../tables.ts';
-import type { FoundWallet, WalletRow } from '../wallets/wallet.entity.ts';
-import { askUnderRecordedOwner, authorizedUseOf, findWalletKey } from '../wallets/wallet-keys.ts';
+import { type FoundWallet, signersOf, type WalletRow } from '../wallets/wallet.entity.ts';
+import { askUnderRecordedOwner, findWalletKey, loadKeyUseClaim } from '../wallets/wallet-keys.ts';
 import { admitUses, digestOf } from './use-log.ts';
 
 /**
@@ -104,38 +102,38 @@ function useRecordOf(
  */
 async function recordDenial(
   context: EventContext,
-  use: UseRecord,
+  record: UseRecord,
   { traceId, decisions }: { traceId: string; decisions: readonly PolicyDecision[] },
 ): Promise<void> {
   await recordEvent(context, {
-    appId: use.appId,
+    appId: record.appId,
     type: 'wallet.use_denied',
     payload: {
-      wallet_id: use.walletId,
-      operation: use.operation,
-      method: use.method,
+      wallet_id: record.walletId,
+      operation: record.operation,
+      method: record.method,
       policy_id: decisions.at(-1)?.policy_id,
       trace_id: traceId,
-      request_id: use.requestId,
-      denied_at: use.judgedAtMs,
+      request_id: record.requestId,
+      denied_at: record.judgedAtMs,
     },
   });
   const trace = keptText(decisions);
-  const [isKept] = await admitUses(context.em, [{ ...use, texts: [use.request, trace] }]);
+  const [isKept] = await admitUses(context.em, [{ ...record, texts: [record.request, trace] }]);
   await context.em
     .getKysely<Tables>()
     .insertInto('wallet_uses')
     .values({
-      app_id: use.appId,
-      wallet_id: use.walletId,
-      operation: use.operation,
-      method: use.method,
-      request_id: use.requestId,
-      judged_at_ms: use.judgedAtMs,
+      app_id: record.appId,
+      wallet_id: record.walletId,
+      operation: record.operation,
+      method: record.method,
+      request_id: record.requestId,
+      judged_at_ms: record.judgedAtMs,
       decision: 'denied',
-      policy_ids: use.policyIds,
-      request: isKept ? use.request : null,
-      request_digest: isKept ? null : digestOf(use.request),
+      policy_ids: record.policyIds,
+      request: isKept ? record.request : null,
+      request_digest: isKept ? null : digestOf(record.request),
       trace_id: traceId,
       trace: isKept ? trace : null,
     })
@@ -162,7 +160,10 @@ interface UseRequest<Decoded extends DecodedUse> extends WalletUse {
   readonly mayBeSigner: boolean;
 }
 
-interface AllowedUse<Decoded extends DecodedUse> {
+/** A use of a wallet that its owner or signer has authorized and that its policies allow. */
+export interface AuthorizedUse<Decoded extends DecodedUse = DecodedUse> {
+  /** It is passed on to the key store as evidence. */
+  readonly authorization: Authorization;
   /** The result of `decode`. */
   readonly decoded: Decoded;
   /**
@@ -184,40 +185,40 @@ export async function authorizeUse<Decoded extends DecodedUse>(
   context: OperationContext,
   wallet: FoundWallet,
   { operation, request, decode, mayBeSigner }: UseRequest<Decoded>,
-): Promise<AllowedUse<Decoded>> {
+): Promise<AuthorizedUse<Decoded>> {
   const signers = mayBeSigner ? signersOf(wallet) : [];
-  const signedBy = await requireOwner(context, { ownerId: wallet.owner_id, signers });
-  context.proof.noted.signerId = signedBy.kind === 'signer' ? signedBy.signerId : undefined;
+  const authorization = await requireOwner(context, { ownerId: wallet.owner_id, signers });
   const decoded = await decode();
   const { action } = decoded;
   const totals = isCounted(action) ? await totalsFor(context, wallet, decoded) : nothingCounted;
-  const policies = applicablePolicies(wallet, signedBy);
+  const policies = applicablePolicies(wallet, authorization.party);
   const evaluated = policies.length === 0 ? action : await actionToEvaluate(context, action);
   const judge = (by: Pick<SpendingTotals, 'totalOf'>) =>
     inSpan(policySpan, () => evaluatePolicies(context, policies, evaluated, by));
   const { policyIds, denial } =
     policies.length === 0 ? inSyncSpan(policySpan, () => noPolicies) : await judge(totals);
-  const use = useRecordOf(context, {
+  const record = useRecordOf(context, {
     walletId: wallet.id,
     operation,
     request,
     method: action.method,
     policyIds,
   });
-  if (denial !== undefined) throw denied(context, use, denial);
+  if (denial !== undefined) throw denied(context, record, denial);
   notePolicies(context.notes, policyIds);
   return {
+    authorization,
     decoded,
     async record() {
       if ('lock' in totals) {
         const locked = await totals.lock();
         const again = locked && (await judge(locked));
-        if (again?.denial !== undefined) throw denied(context, use, again.denial);
+        if (again?.denial !== undefined) throw denied(context, record, again.denial);
         await locked?.record();
       } else {
         await totals.record();
       }
-      context.afterCommit(() => context.uses.add(use), { isNote: true });
+      context.afterCommit(() => context.uses.add(record), { isNote: true });
     },
   };
 }
@@ -246,43 +247,37 @@ function totalsFor(
 /** Returns the error for a denied use. Schedules the record of the denial for after the rollback of the request. */
 function denied(
   { ids, nowMs, diagnostics, afterRefusal }: OperationContext,
-  use: UseRecord,
+  record: UseRecord,
   denial: readonly PolicyDecision[],
 ): ApiError {
   const traceId = ids.cuid2();
   const decisions = withBoundedTraces(denial);
-  afterRefusal((em, notes) => recordDenial({ em, notes, ids, nowMs }, use, { traceId, decisions }));
+  afterRefusal((em, notes) => recordDenial({ em, notes, ids, nowMs }, record, { traceId, decisions }));
   const data = { decision: decisions.at(-1), trace_id: traceId };
   return new ApiError('policy_violation', undefined, diagnostics ? { data } : {});
-}
-
-/** Returns the wallet's additional signers in the form that `requireOwner` expects. */
-export function signersOf(wallet: WalletRow): AdditionalSigner[] {
-  const signers = JSON.parse(wallet.additional_signers) as WalletAdditionalSigner;
-  return signers.map(({ signer_id: signerId, override_policy_ids: overridePolicyIds }) =>
-    overridePolicyIds === undefined ? { signerId } : { signerId, overridePolicyIds },
-  );
 }
 
 type KeyContext = Pick<OperationContext, 'app' | 'em' | 'nowMs' | 'proof' | 'keyStore'>;
 
 /**
- * Signs with a wallet's key. The caller has authorized this use of the wallet.
+ * Signs with a wallet's key.
  *
+ * @param authorization how this use of the wallet was authorized.
  * @throws SigningInputError; ApiError transaction_broadcast_failure when the request has used up its signing budget;
  * and what the key store throws.
  */
 export async function signWithWalletKey<Method extends SigningMethod>(
   context: KeyContext,
   wallet: WalletRow,
+  authorization: Authorization,
   task: SigningTask<Method>,
 ): Promise<SigningMethods[Method]['data']> {
   const { authority, ...sealed } = await findWalletKey(context, wallet);
-  const use = authority === null ? undefined : await authorizedUseOf(context, wallet, authority);
-  const sign = (shown: AuthorizedUse | undefined) =>
-    context.keyStore.signWithWallet(sealed, walletKeyBinding(wallet), task, shown);
+  const claim = await loadKeyUseClaim(context, wallet, authority, authorization);
   try {
-    return await (use === undefined ? sign(use) : askUnderRecordedOwner(context, use, sign));
+    return await askUnderRecordedOwner(context, claim, (shown) =>
+      context.keyStore.signWithWallet(sealed, walletKeyBinding(wallet), task, shown),
+    );
   } catch (error) {
     if (!(error instanceof SigningBudgetError)) throw error;
     throw new ApiError('transaction_broadcast_failure', error.message);

@@ -62,7 +62,7 @@ export async function updateWallet(
   input: UpdateWalletRequest,
 ): Promise<WalletRow> {
   const wallet = await findWallet(context, walletId);
-  await requireOwner(context, { ownerId: wallet.owner_id });
+  const authorization = await requireOwner(context, { ownerId: wallet.owner_id });
   if (input.external_id !== undefined) await checkLateExternalId(context, wallet);
   await checkWalletFields(context, input, wallet.chain_type);
   const ownerId = await resolveOwner(context, input);
@@ -74,7 +74,8 @@ export async function updateWallet(
   }
   // A request that names the current owner again seals an authority if the wallet has none.
   const names = [input.owner, input.owner_id, input.additional_signers, input.policy_ids];
-  if (names.some((given) => given !== undefined)) await changeAuthority(context, wallet, row);
+  if (names.some((given) => given !== undefined))
+    await changeAuthority(context, { before: wallet, after: row, authorization });
   if (row.owner_id !== wallet.owner_id) {
     await endAttachments(context.em, wallet.id);
     await endCards(context, wallet.id);

@@ -5,13 +5,18 @@ import {
   policyOfParty,
   type WalletPolicies,
 } from '../../../engine/authorization/policy-seals.ts';
-import type { AuthorizedUse, WalletAuthority } from '../../../engine/authorization/wallet-authority.ts';
+import type { KeyUseClaim, WalletAuthority } from '../../../engine/authorization/wallet-authority.ts';
 import { ApiError } from '../../../errors.ts';
 import type { WalletAdditionalSigner } from '../../../generated/schemas.ts';
 import type { ChangedKey, KeyStore, SealedKey } from '../../../ports/key-store.ts';
 import type { OperationContext } from '../../../ports/operation-context.ts';
 import { knownUsers, loadQuorumRecords, withRecordedOwner } from '../../access/key-quorums/quorum-records.ts';
-import { evidenceOf } from '../../access/owners/require-owner.ts';
+import {
+  type AdditionalSigner,
+  type Authorization,
+  evidenceOf,
+  type SignedBy,
+} from '../../access/owners/require-owner.ts';
 import { findPins, loadPolicyRecords } from '../../access/policies/policy-seals.ts';
 import { masterKeyCheckBinding, walletKeyBinding } from '../../base/sealed-keys/sealed-keys.ts';
 import { prepareQuery } from '../../prepared-query.ts';
@@ -22,7 +27,7 @@ import {
   policiesOf,
   policyIdsOf,
 } from '../wallet-authorities/new-authority.ts';
-import { MasterKeyCheckEntity, type WalletRow } from './wallet.entity.ts';
+import { MasterKeyCheckEntity, signersOf, type WalletRow } from './wallet.entity.ts';
 
 // HOT: runs for every signature (bench `stored`, `policy`).
 
@@ -59,59 +64,64 @@ export async function findWalletKey(
   return sealed;
 }
 
-type UseContext = Pick<OperationContext, 'app' | 'em' | 'nowMs' | 'proof'>;
+type ClaimContext = Pick<OperationContext, 'app' | 'em' | 'nowMs' | 'proof'>;
 
 /**
- * Returns the evidence with which the key store decides whether a request may use a wallet's key. Returns undefined for
- * a key without an authority.
+ * Loads the claim with which a request uses a wallet's key. The key store verifies it. Returns undefined for a key
+ * without an authority, which needs no claim.
  */
-export async function authorizedUseOf(
-  context: UseContext,
+export async function loadKeyUseClaim(
+  context: ClaimContext,
   wallet: Pick<WalletRow, 'owner_id' | 'additional_signers' | 'address'>,
   authority: string | null,
-): Promise<AuthorizedUse | undefined> {
+  authorization: Authorization,
+): Promise<KeyUseClaim | undefined> {
   if (authority === null) return undefined;
-  const use = await useOf(context, JSON.parse(authority) as WalletAuthority, partiesOf(wallet));
-  const { policies } = use.authority;
-  if (policies === undefined || use.evidence === undefined) return use;
-  const pin = pinFor(policies, signersOf(wallet), context.proof.noted.signerId);
-  if (pin === null) return use;
+  const claim = await loadClaim(context, authorization, {
+    authority: JSON.parse(authority) as WalletAuthority,
+    quorumIds: partiesOf(wallet),
+  });
+  const { policies } = claim.authority;
+  if (policies === undefined || claim.evidence === undefined) return claim;
+  const pin = pinFor(policies, signersOf(wallet), authorization.party);
+  if (pin === null) return claim;
   const records = await loadPolicyRecords(context, [pin.id]);
-  return { ...use, address: wallet.address, policies: records, judgedAtMs: context.nowMs };
+  return { ...claim, address: wallet.address, policies: records, judgedAtMs: context.nowMs };
 }
 
 /**
- * Calls the key store for a use of a key, first with the owner in the database. The key store may have a different key
- * quorum with the same single key on record as the owner. If so, calls it again with that key quorum added.
+ * Calls the key store with a claim, first with the owner in the database. The key store may have a different key quorum
+ * with the same single key on record as the owner. If so, calls it again with that key quorum added to the claim.
  */
-export async function askUnderRecordedOwner<Use extends AuthorizedUse | undefined, T>(
+export async function askUnderRecordedOwner<Claim extends KeyUseClaim | undefined, T>(
   context: Pick<OperationContext, 'app' | 'em'>,
-  use: Use,
-  ask: (use: Use) => Promise<T>,
+  claim: Claim,
+  ask: (claim: Claim) => Promise<T>,
 ): Promise<T> {
-  if (use === undefined) return ask(use);
-  const known = { owner: use.authority.owner, quorums: use.quorums };
+  if (claim === undefined) return ask(claim);
+  const known = { owner: claim.authority.owner, quorums: claim.quorums };
   return withRecordedOwner(context, known, (quorums) =>
-    ask(quorums === use.quorums ? use : { ...use, quorums }),
+    ask(quorums === claim.quorums ? claim : { ...claim, quorums }),
   );
 }
 
 /** Returns the pin of the policy that applies to the party that authorized a request: the owner or a signer. */
 function pinFor(
   policies: WalletPolicies,
-  signers: WalletAdditionalSigner,
-  signerId: string | undefined,
+  signers: readonly AdditionalSigner[],
+  party: SignedBy,
 ): PolicyPin | null {
-  if (signerId === undefined) return policies.wallet;
-  return policyOfParty(policies, 1 + signers.findIndex(({ signer_id: id }) => id === signerId));
+  if (party.kind !== 'signer') return policies.wallet;
+  return policyOfParty(policies, 1 + signers.findIndex(({ signerId }) => signerId === party.signerId));
 }
 
-async function useOf(
-  context: UseContext,
-  authority: WalletAuthority,
-  quorumIds: readonly string[],
-): Promise<AuthorizedUse> {
-  const evidence = evidenceOf(context);
+/** Loads a claim without policies: the authority, the records of these key quorums, and the evidence. */
+async function loadClaim(
+  context: ClaimContext,
+  authorization: Authorization,
+  { authority, quorumIds }: { readonly authority: WalletAuthority; readonly quorumIds: readonly string[] },
+): Promise<KeyUseClaim> {
+  const evidence = evidenceOf(context, authorization);
   // Servers of earlier versions, which may still be running, do not store the requests that members sign.
   if (evidence === undefined && context.proof.agreed !== undefined) {
     throw new ApiError(
@@ -126,19 +136,15 @@ async function useOf(
 
 type PartyColumns = Pick<WalletRow, 'owner_id' | 'additional_signers'>;
 
-function signersOf({ additional_signers: signers }: Pick<PartyColumns, 'additional_signers'>) {
-  return JSON.parse(signers) as WalletAdditionalSigner;
-}
-
 function partiesOf(wallet: PartyColumns): string[] {
-  const ids = signersOf(wallet).map(({ signer_id: id }) => id);
+  const ids = signersOf(wallet).map(({ signerId }) => signerId);
   return [...new Set(wallet.owner_id === null ? ids : [wallet.owner_id, ...ids])];
 }
 
 function partyFieldsOf(wallet: Pick<WalletRow, 'policy_id' | 'additional_signers'>): PartyFields {
   return {
     policy_ids: wallet.policy_id === null ? [] : [wallet.policy_id],
-    additional_signers: signersOf(wallet),
+    additional_signers: JSON.parse(wallet.additional_signers) as WalletAdditionalSigner,
   };
 }
 
@@ -146,21 +152,16 @@ function partyFieldsOf(wallet: Pick<WalletRow, 'policy_id' | 'additional_signers
  * Has the key store seal a wallet's key under the authority that a request changes. The caller has locked the wallet.
  * Does nothing for a custodial wallet.
  *
- * @param before the wallet before the change.
- * @param after the wallet after the change.
  * @throws ApiError invalid_state for an intent whose signatures an earlier version collected.
  */
-export async function changeAuthority(
-  context: OperationContext,
-  before: WalletRow,
-  after: WalletRow,
-): Promise<void> {
+export async function changeAuthority(context: OperationContext, change: AuthorityChange): Promise<void> {
+  const { before } = change;
   if (before.custody_provider !== null) return;
   const key = await findWalletKey(context, before);
   const changed =
     key.authority === null
-      ? await firstAuthority(context, key, { before, after })
-      : await agreedAuthority(context, { ...key, authority: key.authority }, { before, after });
+      ? await firstAuthority(context, key, change)
+      : await agreedAuthority(context, { ...key, authority: key.authority }, change);
   if (changed === undefined) return;
   await context.em
     .getKysely<Tables>()
@@ -175,9 +176,12 @@ export async function changeAuthority(
     .execute();
 }
 
-interface Change {
+/** A change of a wallet that may change who may use it. */
+interface AuthorityChange {
   readonly before: WalletRow;
   readonly after: WalletRow;
+  /** How the request for the change was authorized. */
+  readonly authorization: Authorization;
 }
 
 /**
@@ -187,16 +191,19 @@ interface Change {
 async function agreedAuthority(
   context: OperationContext,
   { authority, ...sealed }: StoredWalletKey & { readonly authority: string },
-  { before, after }: Change,
+  { before, after, authorization }: AuthorityChange,
 ): Promise<ChangedKey> {
   // Put the new owner first. If both are key quorums of the same single key, the body names the new one.
-  const ids = [...new Set([...partiesOf(after), ...partiesOf(before)])];
-  const use = await useOf(context, JSON.parse(authority) as WalletAuthority, ids);
+  const quorumIds = [...new Set([...partiesOf(after), ...partiesOf(before)])];
+  const claim = await loadClaim(context, authorization, {
+    authority: JSON.parse(authority) as WalletAuthority,
+    quorumIds,
+  });
   const pins = {
     before: await policiesOf(context, partyFieldsOf(before)),
     named: await findPins(context, policyIdsOf(partyFieldsOf(after))),
   };
-  return askUnderRecordedOwner(context, { ...use, pins }, (shown) =>
+  return askUnderRecordedOwner(context, { ...claim, pins }, (shown) =>
     context.keyStore.changeAuthority(sealed, walletKeyBinding(before), shown),
   );
 }
@@ -208,7 +215,7 @@ async function agreedAuthority(
 async function firstAuthority(
   context: OperationContext,
   { authority: _, ...sealed }: StoredWalletKey,
-  { before, after }: Change,
+  { before, after }: AuthorityChange,
 ): Promise<ChangedKey | undefined> {
   const { owner_id: ownerId } = after;
   const found = ownerId === null ? undefined : await authorityUnder(context, ownerId, partyFieldsOf(after));

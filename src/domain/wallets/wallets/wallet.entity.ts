@@ -1,5 +1,7 @@
 import { defineEntity, p } from '@mikro-orm/core';
 import type { Selectable, SqlBool } from 'kysely';
+import type { WalletAdditionalSigner } from '../../../generated/schemas.ts';
+import type { AdditionalSigner } from '../../access/owners/require-owner.ts';
 import type { Tables } from '../../tables.ts';
 
 /**
@@ -154,6 +156,14 @@ export const WalletEntity = defineEntity({
 
 /** A row of `wallets` with the column names of the database. */
 export type WalletRow = Selectable<Tables['wallets']>;
+
+/** Returns the wallet's additional signers in the form that `requireOwner` expects. */
+export function signersOf(wallet: Pick<WalletRow, 'additional_signers'>): AdditionalSigner[] {
+  const signers = JSON.parse(wallet.additional_signers) as WalletAdditionalSigner;
+  return signers.map(({ signer_id: signerId, override_policy_ids: overridePolicyIds }) =>
+    overridePolicyIds === undefined ? { signerId } : { signerId, overridePolicyIds },
+  );
+}
 
 /** A wallet that was read for use, with data from other tables that most uses need. */
 export interface FoundWallet extends WalletRow {

@@ -96,9 +96,9 @@ export interface SpendingTask {
 interface AskedOfWallet {
   readonly body: SignedRequestContent['body'];
   /** The part of the path after the wallet id. */
-  readonly rest: string;
+  readonly subpath: string;
   /** The part that the task plays in an action that the server builds; undefined if it is not compared. */
-  readonly part?: BuiltPart | undefined;
+  readonly builtPart?: BuiltPart | undefined;
 }
 
 /**
@@ -107,12 +107,12 @@ interface AskedOfWallet {
  * smart contracts moves no funds.
  */
 export function spendingOf(
-  { body, rest, part }: AskedOfWallet,
+  { body, subpath, builtPart }: AskedOfWallet,
   task: WalletTask,
   configured: ConfiguredCeilings | undefined,
 ): SpendingTask | undefined {
   if (task.kind !== 'sign') return undefined;
-  const isAsked = rest === '/rpc' && body.method === task.method;
+  const isAsked = subpath === '/rpc' && body.method === task.method;
   if (task.method === 'eth_sign7702Authorization') {
     const { chain_id: chainId, nonce } = task.params as Fields;
     const slot = `delegation ${numberOf(chainId)} ${numberOf(nonce)}`;
@@ -120,8 +120,8 @@ export function spendingOf(
   }
   const slot = isAsked ? undefined : slotOf(task);
   if (slot === undefined) return undefined;
-  const fee = configured && feeOf({ body, rest }, task, configured);
-  return { slot, role: part?.role, atOnce: part?.atOnce ?? 1, fee };
+  const fee = configured && feeOf({ body, subpath }, task, configured);
+  return { slot, role: builtPart?.role, atOnce: builtPart?.atOnce ?? 1, fee };
 }
 
 function slotOf({ method, params }: SignTask): string | undefined {
@@ -145,11 +145,15 @@ function numberOf(value: unknown): bigint {
   return parseQuantity((value ?? 0) as Quantity, '/transaction', 256);
 }
 
-function feeOf({ body, rest }: AskedOfWallet, { method, params }: SignTask, configured: ConfiguredCeilings) {
+function feeOf(
+  { body, subpath }: AskedOfWallet,
+  { method, params }: SignTask,
+  configured: ConfiguredCeilings,
+) {
   const { chain_id: ofOperation, transaction, user_operation: operation } = params as Record<string, Fields>;
   const isOperation = method === 'eth_signUserOperation';
   if (!isOperation && method !== 'eth_signTransaction') return undefined;
-  if (!isOperation && rest === '/rpc' && body.method === 'eth_sendTransaction') {
+  if (!isOperation && subpath === '/rpc' && body.method === 'eth_sendTransaction') {
     const asked = (body.params as { transaction: Fields }).transaction;
     // A fee that the request fixes completely needs no ceiling.
     const price = asked.gas_price ?? asked.max_fee_per_gas;

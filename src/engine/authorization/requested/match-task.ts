@@ -95,7 +95,7 @@ export const builtMethods: Readonly<Record<string, string>> = {
 /** Describes the requested operation and its wallet. */
 interface RequestedOf {
   /** The part of the path after the wallet id. */
-  readonly rest: string;
+  readonly subpath: string;
   readonly chainType: string;
   readonly appId: string;
   /**
@@ -116,12 +116,12 @@ export function requireRequested(
   asked: RequestedOf,
   task: WalletTask,
 ): BuiltPart | undefined {
-  const { rest, building } = asked;
+  const { subpath, building } = asked;
   if (
     method === 'POST' &&
     task.kind === 'sign' &&
     building !== undefined &&
-    Object.hasOwn(builtMethods, rest)
+    Object.hasOwn(builtMethods, subpath)
   ) {
     const part = partOf(body, task, { ...asked, building });
     if (part !== undefined) return part;
@@ -132,11 +132,11 @@ export function requireRequested(
 function partOf(
   body: Body,
   task: SignTask,
-  { rest, chainType, appId, building }: RequestedOf & { readonly building: BuildingSettings },
+  { subpath, chainType, appId, building }: RequestedOf & { readonly building: BuildingSettings },
 ): BuiltPart | undefined {
-  if (rest === '/swap') return partOfSwap(body, task, { chainType, ...building });
-  if (rest === '/payout/fiat') return partOfPayout(body, task, chainType);
-  return partOfEarn(rest.slice('/earn/ethereum/'.length), body, task, { appId, ...building });
+  if (subpath === '/swap') return partOfSwap(body, task, { chainType, ...building });
+  if (subpath === '/payout/fiat') return partOfPayout(body, task, chainType);
+  return partOfEarn(subpath.slice('/earn/ethereum/'.length), body, task, { appId, ...building });
 }
 
 type IsSigned = (body: Body, task: SignTask, asked: RequestedOf) => boolean;
@@ -151,22 +151,22 @@ const signingPaths: Readonly<Record<string, IsSigned>> = {
 };
 
 function isRequested(asked: RequestedOf, body: Body, task: WalletTask): boolean {
-  const { rest } = asked;
-  if (task.kind === 'export') return isRequestedExport(rest, body, task);
-  if (Object.hasOwn(signingPaths, rest)) return signingPaths[rest]!(body, task, asked);
+  const { subpath } = asked;
+  if (task.kind === 'export') return isRequestedExport(subpath, body, task);
+  if (Object.hasOwn(signingPaths, subpath)) return signingPaths[subpath]!(body, task, asked);
   // Operations on Spark are only requested through RPC.
-  return Object.hasOwn(builtMethods, rest) && isTransactionTask(task) && task.method !== 'spark_operation';
+  return Object.hasOwn(builtMethods, subpath) && isTransactionTask(task) && task.method !== 'spark_operation';
 }
 
 const EXPORT_PATH = '/export';
 
 function isRequestedExport(
-  rest: string,
+  subpath: string,
   body: Body,
   { form, recipient }: Extract<WalletTask, { kind: 'export' }>,
 ): boolean {
-  const isRpc = rest === '/rpc';
-  if (!isRpc && rest !== EXPORT_PATH) return false;
+  const isRpc = subpath === '/rpc';
+  if (!isRpc && subpath !== EXPORT_PATH) return false;
   const given = (isRpc ? body.params : body) as Fields;
   const phrase = isRpc ? body.method === 'exportSeedPhrase' : body.export_seed_phrase === true;
   if (isRpc && !phrase && body.method !== 'exportPrivateKey') return false;

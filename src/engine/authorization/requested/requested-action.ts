@@ -34,9 +34,9 @@ interface SigningWallet {
 interface AskedOfWallet {
   readonly request: SignedRequestContent;
   /** The part of the path after the wallet id. */
-  readonly rest: string;
+  readonly subpath: string;
   /** The part that the task plays in an action that the server builds; undefined if it is not compared. */
-  readonly part: BuiltPart | undefined;
+  readonly builtPart: BuiltPart | undefined;
 }
 
 /**
@@ -46,19 +46,19 @@ interface AskedOfWallet {
  * @throws SigningInputError for data that could not be signed either.
  */
 export async function requestedAction(
-  { request: { body }, rest, part }: AskedOfWallet,
+  { request: { body }, subpath, builtPart }: AskedOfWallet,
   task: WalletTask,
   wallet: SigningWallet,
 ): Promise<KnownAction> {
   if (task.kind === 'export') return asKnown(exportAction(task.form === 'phrase'));
-  if (rest === '/raw_sign') {
+  if (subpath === '/raw_sign') {
     return asKnown(decodeRawSignAction(wallet.chainType as ChainType, task.params as RawSignParams));
   }
-  if (rest === '/rpc') return rpcAction(body, task, wallet);
-  if (rest === '/transfer') return transferOf(body, task, wallet);
-  const method = Object.hasOwn(builtMethods, rest) ? builtMethods[rest]! : undefined;
+  if (subpath === '/rpc') return rpcAction(body, task, wallet);
+  if (subpath === '/transfer') return transferOf(body, task, wallet);
+  const method = Object.hasOwn(builtMethods, subpath) ? builtMethods[subpath]! : undefined;
   if (method === undefined) throw new UnauthorizedUseError('the signed request asks for something else');
-  return part?.action(wallet.address) ?? onlyMethod(method);
+  return builtPart?.action(wallet.address) ?? onlyMethod(method);
 }
 
 function asKnown(action: PolicyAction): KnownAction {

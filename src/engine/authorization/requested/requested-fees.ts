@@ -17,7 +17,7 @@ export type ConfiguredCeilings = ReadonlyMap<string, Partial<EvmCeilings>>;
 interface AskedOfWallet {
   readonly body: SignedRequestContent['body'];
   /** The part of the path after the wallet id. */
-  readonly rest: string;
+  readonly subpath: string;
 }
 
 /**
@@ -46,7 +46,7 @@ export function requireFeesBelow(
 
 /** Returns whether the request itself contains everything that is signed. */
 function isWhole(request: AskedOfWallet | undefined, method: string): boolean {
-  return request?.rest === '/rpc' && request.body.method === method;
+  return request?.subpath === '/rpc' && request.body.method === method;
 }
 
 interface FilledFees {
@@ -79,6 +79,6 @@ type SignTask = Extract<WalletTask, { kind: 'sign' }>;
 
 /** Returns the fee fields that the request itself sets. */
 function askedFees(request: AskedOfWallet | undefined): FeeFields {
-  if (request?.rest !== '/rpc' || request.body.method !== 'eth_sendTransaction') return {};
+  if (request?.subpath !== '/rpc' || request.body.method !== 'eth_sendTransaction') return {};
   return (request.body.params as { transaction: FeeFields }).transaction;
 }

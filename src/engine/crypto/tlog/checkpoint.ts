@@ -9,7 +9,7 @@ const KEY_BYTES = 32;
 const ID_BYTES = 4;
 const SIGNATURE_BYTES = 64;
 
-/** A key that signs the checkpoints of a log. */
+/** The public key with which the checkpoints of a log are verified. */
 export interface NoteVerifier {
   /** The name of the key, which is also the origin of the log. */
   readonly name: string;

@@ -6,7 +6,7 @@ type Sent = Pick<RecordedExchange, 'method' | 'path' | 'request'>;
 
 const REMOVED = '[removed]';
 const CA_FILE = '.custos/ca.pem';
-/** Headers that curl sets by itself. */
+/** Headers that curl sets itself. */
 const ownHeaders =
   /^(host|connection|content-length|accept|accept-encoding|accept-language|user-agent|transfer-encoding|expect|sec-.*|keep-alive)$/i;
 
@@ -77,7 +77,7 @@ export function codeOf(exchange: RecordedExchange, baseUrl: string): readonly (r
   ];
 }
 
-/** Headers that the samples set by themselves. */
+/** Headers that the samples set themselves, so they are not copied from the request. */
 const written = /^(authorization|content-type|.*-app-id|.*-authorization-signature)$/i;
 
 /**

@@ -35,11 +35,11 @@ interface Listener {
   /** Whether whole transactions or blocks are reported instead of only their hashes. */
   readonly isFull: boolean;
   position: Position;
-  /** The latest block that was reported. */
+  /** The number of the block after which blocks are still to be reported. */
   block: number;
-  /** The last pending transaction that was reported. */
+  /** The row id after which pending transactions are still to be reported. */
   pending: number;
-  /** The number of the last removal that was reported. */
+  /** The number of the removal after which removals are still to be reported. */
   removal: number;
 }
 

@@ -93,7 +93,7 @@ export function makeFeed(
   const { world, caip2, state, pool, blocks } = parts;
   const place = { store: world.store, caip2 };
   const subscriptions = makeSubscriptions<number, Subject>(push, { caip2, log: world.log });
-  /** The position of the last transaction that was read for the subscriptions, by level. */
+  /** The position after which transactions are still to be read for the subscriptions, by level. */
   const cursors: Record<Level, Position> = { confirmed: START, finalized: START };
   let content = world.store.content();
   let lastId = 0;

@@ -1,6 +1,6 @@
 import { STATUS_CODES } from 'node:http';
-import type { Bundle } from './bundle.ts';
-import type { Contract } from './contracts.ts';
+import type { Bundle } from '../bundle.ts';
+import type { Contract } from '../contracts.ts';
 import {
   type CatalogueEntry,
   ContractError,
@@ -9,7 +9,7 @@ import {
   operationObjects,
   type Response,
   resolveParameter,
-} from './document.ts';
+} from '../document.ts';
 
 /**
  * Returns the error codes of an operation, without duplicates and in a fixed order: the common codes and its

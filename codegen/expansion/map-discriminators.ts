@@ -5,7 +5,7 @@ import {
   resolveSchema,
   type Schema,
   schemaName,
-} from './document.ts';
+} from '../document.ts';
 
 /** Keywords that compose a schema from others. */
 const COMPOSITIONS = ['allOf', 'oneOf', 'anyOf'] as const;
