@@ -2,6 +2,7 @@ import type { BenchCase } from './bench-case.ts';
 import { audit } from './cases/audit.ts';
 import { heldLoad } from './cases/held-load.ts';
 import { jsonRpc } from './cases/json-rpc.ts';
+import { onchainActions } from './cases/onchain-actions.ts';
 import { overload } from './cases/overload.ts';
 import { policy } from './cases/policy.ts';
 import { recorder } from './cases/recorder.ts';
@@ -30,6 +31,7 @@ export const cases: Readonly<Record<string, BenchCase>> = {
   policy,
   overload,
   'json-rpc': jsonRpc,
+  'onchain-actions': onchainActions,
   'rpc-attacks': rpcAttacks,
   webhooks,
 };

@@ -177,7 +177,12 @@ export async function answerMessage(
   }
 
   async function answer(call: unknown): Promise<Response> {
+    // CHOICE: a call without an id gets a response, too.
     const { id = null, method, params = [] } = (call ?? {}) as Record<string, unknown>;
+    if (!isReturnable(id)) {
+      const expected = 'invalid request: expected `id` as a string, or as a number up to 2^53 - 1';
+      return failure(null, INVALID_REQUEST, expected);
+    }
     if (typeof method !== 'string' || !Array.isArray(params)) {
       const expected = 'invalid request: expected `method` as a string and `params` as an array';
       return failure(id, INVALID_REQUEST, expected);
@@ -192,6 +197,12 @@ export async function answerMessage(
       return failure(id, INTERNAL_ERROR, 'internal error');
     }
   }
+}
+
+/** Returns whether a response can have exactly this id. Parsing has rounded larger numbers. */
+function isReturnable(id: unknown): boolean {
+  if (typeof id === 'number') return Math.abs(id) <= Number.MAX_SAFE_INTEGER;
+  return typeof id === 'string' || id === null;
 }
 
 /** Returns a function that tells whether a message has used up its time. */

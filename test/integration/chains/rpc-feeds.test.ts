@@ -18,6 +18,7 @@ import { mainnet } from 'viem/chains';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import WebSocket from 'ws';
 import { startSandbox, type TestSandbox } from '../../../src/testing/testing.ts';
+import { randomOf } from '../../simulation/random.ts';
 
 // Filters, subscriptions and the methods of anvil and Hardhat that change a chain, by clients that know nodes.
 
@@ -31,6 +32,12 @@ let sandbox: TestSandbox;
 /** Includes transactions when a block is mined. */
 let mining: TestSandbox;
 let chains = 0;
+
+interface Log {
+  readonly blockHash: string;
+  readonly logIndex: string;
+  readonly removed: boolean;
+}
 beforeAll(async () => {
   sandbox = await startSandbox({ clock: 'frozen', rpcPort: 0, confirmAfterMs: 0, seedData: false });
   mining = await startSandbox({ clock: 'frozen', rpcPort: 0, seedData: false });
@@ -195,6 +202,62 @@ describe('reorganizations', () => {
     await expect.poll(() => seen.slice(1)).toMatchObject(reported);
     await expect(ask('anvil_reorg', 1_000)).rejects.toThrow('expected a depth from 1 to');
     (await watcher.transport.getRpcClient()).close();
+  });
+
+  test('a filter and a subscription know exactly the logs of the chain, whatever is replaced or reverted', async () => {
+    const { deployed, mint, ask, url } = await onNewChain(mining);
+    const token = await deployed();
+    const fromBlock = await ask('eth_blockNumber');
+    const filter = await ask('eth_newFilter', { address: token });
+    const socket = new WebSocket(url.replace('http', 'ws'));
+    await new Promise((resolve) => socket.once('open', resolve));
+    const polled = new Set<string>();
+    const pushed = new Set<string>();
+    const heads = new Map<string, string>();
+    /** Nothing is reported twice, and only what was reported is removed. */
+    const learn = (known: Set<string>, { blockHash, logIndex, removed }: Log): void => {
+      const key = `${blockHash} ${logIndex}`;
+      expect({ key, removed, isKnown: known.has(key) }).toEqual({ key, removed, isKnown: removed });
+      if (removed) known.delete(key);
+      else known.add(key);
+    };
+    const poll = async () => {
+      for (const log of (await ask('eth_getFilterChanges', filter)) as Log[]) learn(polled, log);
+    };
+    const pushes: Log[] = [];
+    socket.on('message', (data: Buffer) => {
+      const { result } = JSON.parse(data.toString()).params ?? {};
+      if (result?.transactionHash !== undefined) pushes.push(result);
+      else if (result !== undefined) heads.set(result.number, result.hash);
+    });
+    for (const [id, params] of [['logs', { address: token }], ['newHeads']].entries()) {
+      socket.send(JSON.stringify({ jsonrpc: '2.0', id, method: 'eth_subscribe', params }));
+    }
+    const random = randomOf('feeds');
+    const snapshots: unknown[] = [];
+    for (let step = 0; step < 60; step += 1) {
+      await random
+        .weighted<() => Promise<unknown>>([
+          [4, () => mint(token, 1n)],
+          [4, () => ask('evm_mine')],
+          [2, () => ask('anvil_reorg', random.between(1, 2))],
+          [2, async () => snapshots.push(await ask('evm_snapshot'))],
+          [1, () => ask('evm_revert', snapshots.pop() ?? '0x0')],
+          [2, poll],
+          [2, () => new Promise((resolve) => setTimeout(resolve, 60))],
+        ])()
+        .catch((error: Error) => expect(error.message).toContain('expected a depth from 1 to'));
+    }
+    await poll();
+    const logs = (await ask('eth_getLogs', { address: token, fromBlock })) as Log[];
+    const expected = logs.map(({ blockHash, logIndex }) => `${blockHash} ${logIndex}`).sort();
+    expect([...polled].sort()).toEqual(expected);
+    const head = (await ask('eth_getBlockByNumber', 'latest', false)) as { number: string; hash: string };
+    await expect.poll(() => heads.get(head.number)).toBe(head.hash);
+    for (const log of pushes) learn(pushed, log);
+    expect([...pushed].sort()).toEqual(expected);
+    expect(expected.length).toBeGreaterThan(3);
+    socket.terminate();
   });
 
   test('a fault rule that abandons a block changes the hashes from it on', async () => {

@@ -127,6 +127,18 @@ describe('over plain HTTP', () => {
     expect(await send(sent)).toMatchObject({ status, body: { jsonrpc: '2.0', id: null, error: { code } } });
   });
 
+  test('responses have the ids of their calls', async () => {
+    const ids = [0, -1, 1.5, 2 ** 53 - 1, 'a', '', '7', 7, 7, null, 'x'.repeat(500_000), '\u2028"'];
+    const batch = ids.map((id) => ({ ...call('eth_chainId'), id }));
+    const { body } = await send({ body: JSON.stringify(batch) });
+    expect(body).toEqual(ids.map((id) => ({ jsonrpc: '2.0', id, result: '0x2105' })));
+    // JavaScript rounds larger numbers, so a client would not find the call of a response.
+    for (const id of ['9007199254740993', '1e400', 'true', '{}', '[7]']) {
+      const sent = await send({ body: `{"jsonrpc":"2.0","id":${id},"method":"eth_chainId"}` });
+      expect(sent).toMatchObject({ status: 200, body: { id: null, error: { code: -32_600 } } });
+    }
+  });
+
   test('a batch of any content is answered in order', async () => {
     const body = JSON.stringify([1, call('eth_chainId'), null, [], { id: 7, method: 'net_version' }]);
     expect((await send({ body })).body).toMatchObject([

@@ -237,6 +237,73 @@ test('an access list names what a call uses', async () => {
   expect(sorted(here!.accessList)).toEqual(sorted(there!.accessList));
 });
 
+describe('calls with changed state and block equal those of anvil', () => {
+  const [from, to]: Hex[] = [`0x${'f0'.repeat(20)}`, `0x${'f1'.repeat(20)}`];
+  const stateDiff = { [`0x${'0'.repeat(64)}`]: `0x${'5'.padStart(64, '0')}` };
+  const both = (method: string, ...params: unknown[]) =>
+    Promise.all(
+      [ask, anvil.ask].map((on) => on(method, ...params).catch((error: Error) => ({ fails: error.message }))),
+    );
+
+  beforeAll(async () => {
+    for (const on of [ask, anvil.ask]) {
+      await on('anvil_setStorageAt', to, '0x1', `0x${'7'.padStart(64, '0')}`);
+    }
+  });
+
+  test('what a program reads', async () => {
+    // Returns number, time, coinbase, randomness, gas limit, base fee, slots 0 and 1, and its balance.
+    const code = '0x435f52426020524160405244606052456080524860a0525f5460c05260015460e05247610100526101205ff3';
+    const block = {
+      ...{ number: '0x1234', time: '0x7fffffff', feeRecipient: `0x${'fe'.repeat(20)}` },
+      ...{ prevRandao: `0x${'ab'.repeat(32)}`, gasLimit: '0x1000000', baseFeePerGas: '0x9' },
+    };
+    const call = { from, to, gasPrice: '0x9', gas: '0x186a0' };
+    const sender = { [from!]: { balance: '0xde0b6b3a7640000' } };
+    for (const storage of [{ stateDiff }, { state: stateDiff }, {}]) {
+      const overrides = { ...sender, [to!]: { code, balance: '0x2a', ...storage } };
+      const [here, there] = await both('eth_call', call, 'latest', overrides, block);
+      expect(here).toMatch(/^0x[0-9a-f]{576}$/);
+      expect(here).toBe(there);
+    }
+  });
+
+  test('the gas of a changed slot is that of one that was there before', async () => {
+    // Writes 1 into slot 0.
+    const overrides = { [to!]: { code: '0x60015f55', stateDiff } };
+    // 21,000, PUSH1 and PUSH0, and for a cold slot that is not zero 2,100 + 2,900 (EIP-2929).
+    const least = 21_000 + 3 + 2 + 5_000;
+    for (const [gas, outcome] of [
+      [least, '0x'],
+      [least - 1, { fails: expect.stringMatching(/gas/i) }],
+    ] as const) {
+      const call = { from, to, gas: `0x${gas.toString(16)}` };
+      expect(await both('eth_call', call, 'latest', overrides)).toEqual([outcome, outcome]);
+    }
+    const [estimate] = await both('eth_estimateGas', { from, to }, 'latest', overrides);
+    expect(Number(estimate)).toBeGreaterThanOrEqual(least);
+    expect(Number(estimate)).toBeLessThan((least * 65) / 64);
+    expect(await both('eth_estimateGas', { from, to }, 'latest')).toEqual(['0x5208', '0x5208']);
+  });
+
+  test.each([
+    ['both kinds of storage', { [to!]: { state: stateDiff, stateDiff } }, "both 'state' and 'stateDiff'"],
+    ['no list', [to], 'expected overrides by address'],
+    ['a name', { alice: {} }, 'expected an address'],
+    ['a nonce of 256 bits', { [to!]: { nonce: `0x${'f'.repeat(64)}` } }, 'expected `nonce` below 2^53'],
+    ['storage as a word', { [to!]: { stateDiff: '0x1' } }, 'expected words by slot'],
+    ['a precompile elsewhere', { [to!]: { movePrecompileToAddress: to } }, 'is not supported'],
+  ])('refused: %s', async (_, overrides, message) => {
+    await expect(ask('eth_call', { to }, 'latest', overrides)).rejects.toThrow(message);
+  });
+
+  test('a block that is not an object is refused, and so is a number of 256 bits', async () => {
+    await expect(ask('eth_estimateGas', { to }, 'latest', {}, '0x1')).rejects.toThrow('overrides of a block');
+    const number = `0x${'f'.repeat(64)}`;
+    await expect(ask('eth_call', { to }, 'latest', {}, { number })).rejects.toThrow('`number` below 2^53');
+  });
+});
+
 test('viem simulates calls in blocks', async () => {
   const client = createPublicClient({ chain: { ...mainnet, id: CHAIN_ID }, transport: http(url) });
   const to: Hex = `0x${'6e'.repeat(20)}`;

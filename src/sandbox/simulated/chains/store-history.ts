@@ -27,11 +27,10 @@ interface History {
   begin(): void;
   /** Returns the number of the latest change. */
   position(): number;
-  /**
-   * Undoes the changes of a chain after a position. Must be called in a transaction of the store. If these changes
-   * are no longer stored, changes nothing and returns false.
-   */
-  rollBack(caip2: string, position: number): boolean;
+  /** Returns whether the changes after a position are still stored. */
+  isKnown(position: number): boolean;
+  /** Undoes the changes of a chain after a known position. Must be called in a transaction of the store. */
+  rollBack(caip2: string, position: number): void;
 }
 
 /**
@@ -70,8 +69,8 @@ export function makeHistory(store: ChainStore): History {
       earlier = position();
     },
     position,
+    isKnown: (at) => content === store.content() && at >= Math.max(earlier, deleted()),
     rollBack(caip2, to) {
-      if (content !== store.content() || to < Math.max(earlier, deleted())) return false;
       const changes = store.all<{ sql: string }>(
         'select sql from temp.changes where caip2 = ? and id > ? order by id desc',
         ...[caip2, to],
@@ -79,7 +78,6 @@ export function makeHistory(store: ChainStore): History {
       for (const { sql } of changes) store.exec(sql);
       // This also deletes the changes that undoing has recorded.
       store.run('delete from temp.changes where caip2 = ? and id > ?', caip2, to);
-      return true;
     },
   };
 }

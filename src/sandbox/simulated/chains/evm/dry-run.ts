@@ -1,7 +1,6 @@
 import { bytesTo0xHex } from '../../../../engine/crypto/encoding.ts';
 import type { EvmCall, SequenceSimulation, Simulation } from '../../../../ports/chains.ts';
-import type { Block } from '../pool.ts';
-import type { Interpreter } from './interpreter.ts';
+import type { ExecutionBlock, Interpreter } from './interpreter.ts';
 import { runEvm, TRANSACTION_GAS_CAP } from './machine.ts';
 import { makeOverlay } from './overlay.ts';
 import { gasBefore, planAuthorizations } from './plan.ts';
@@ -15,7 +14,7 @@ const STIPEND = 2_300n;
 export async function dryRun(
   interpreter: Interpreter,
   state: EvmState,
-  { block, call }: { block: Block; call: EvmCall },
+  { block, call }: { block: ExecutionBlock; call: EvmCall },
 ): Promise<Simulation> {
   return (await tryCall(interpreter, state, { block, call })).simulation;
 }
@@ -24,7 +23,7 @@ export async function dryRun(
 export async function dryRunAll(
   interpreter: Interpreter,
   state: EvmState,
-  { block, calls }: { block: Block; calls: readonly EvmCall[] },
+  { block, calls }: { block: ExecutionBlock; calls: readonly EvmCall[] },
 ): Promise<SequenceSimulation> {
   const units: bigint[] = [];
   let before = state;
@@ -40,7 +39,7 @@ export async function dryRunAll(
 async function tryCall(
   interpreter: Interpreter,
   state: EvmState,
-  { block, call }: { block: Block; call: EvmCall },
+  { block, call }: { block: ExecutionBlock; call: EvmCall },
 ): Promise<{ simulation: Simulation; after: EvmState }> {
   const run = await runWith(TRANSACTION_GAS_CAP);
   const after = run.state;

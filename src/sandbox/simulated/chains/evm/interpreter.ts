@@ -37,6 +37,18 @@ const SLICE_MS = 10;
 const JUMPDEST = 0x5b;
 const JUMPS_PER_LOOK = 512;
 
+/** A block in which calls run. A caller may change fields of its header. */
+export interface ExecutionBlock extends Block {
+  readonly header?: {
+    /** Lower-case 0x hex. */
+    readonly coinbase?: string;
+    readonly prevRandao?: string;
+    readonly gasLimit?: bigint;
+    readonly baseFee?: bigint;
+    readonly blobBaseFee?: bigint;
+  };
+}
+
 /** A call, or without `to` the creation of a smart contract. Addresses are lower-case 0x hex. */
 interface TopCall {
   readonly from: string;
@@ -77,7 +89,7 @@ interface Calls {
 export interface Interpreter {
   transaction<T>(
     overlay: Overlay,
-    block: Block,
+    block: ExecutionBlock,
     work: (calls: Calls) => Promise<T>,
     watch?: Watch,
   ): Promise<T>;
@@ -108,7 +120,7 @@ export function watched(interpreter: Interpreter, watch: Watch): Interpreter {
 
 interface Running {
   readonly overlay: Overlay;
-  readonly block: Block;
+  readonly block: ExecutionBlock;
   readonly movements: Movement[];
   /** The messages that have not ended, with the number of movements before each. */
   readonly open: { readonly message: Message; readonly movementsBefore: number }[];
@@ -266,12 +278,13 @@ async function runTopCall(
   if (state.ledger.balance(call.from, NATIVE) < call.value) {
     return { ...none, revert: new RevertError('insufficient funds for transfer', true) };
   }
-  warm(evm, call);
+  const header = headerOf(block, state.baseFee);
+  warm(evm, call, header.coinbase);
   const to = call.to === null ? {} : { to: addressOf(call.to) };
   const result = await evm.runCall({
     ...{ caller: addressOf(call.from), ...to, value: call.value, data: call.data },
     ...{ gasLimit: call.gasLimit, gasPrice: call.gasPrice, skipNonceIncrement: true },
-    block: blockOf(block, state.baseFee),
+    block: { header },
   });
   const { execResult } = result;
   const logs = (execResult.logs ?? []).map(([address, topics, data]) => ({
@@ -296,10 +309,14 @@ async function runTopCall(
  * Marks addresses and slots as warm before the execution: the sender, the recipient, precompiles, the transaction's
  * access list and the signers of its authorizations (EIP-2929, 2930, 3651, 7702).
  */
-function warm({ journal, precompiles }: EVM, { from, to, accessList, authorities = [] }: TopCall): void {
+function warm(
+  { journal, precompiles }: EVM,
+  { from, to, accessList, authorities = [] }: TopCall,
+  coinbase: Address,
+): void {
   journal.addAlwaysWarmAddress(from);
   if (to !== null) journal.addAlwaysWarmAddress(to);
-  journal.addAlwaysWarmAddress(COINBASE.toString());
+  journal.addAlwaysWarmAddress(coinbase.toString());
   for (const address of authorities) journal.addAlwaysWarmAddress(address);
   for (const address of precompiles.keys()) journal.addAlwaysWarmAddress(address);
   for (const { address, storageKeys } of accessList) {
@@ -318,18 +335,17 @@ async function pause(running: Running): Promise<void> {
 const COINBASE = new Address(new Uint8Array(20));
 const GAS_LIMIT = 30_000_000n;
 
-function blockOf({ number, seconds }: Block, baseFee: bigint) {
+function headerOf({ number, seconds, header = {} }: ExecutionBlock, baseFee: bigint) {
+  const { coinbase, prevRandao = hashOf(`randomness of block ${number}`), blobBaseFee = 1n } = header;
   return {
-    header: {
-      number: BigInt(number),
-      coinbase: COINBASE,
-      timestamp: BigInt(seconds),
-      difficulty: 0n,
-      prevRandao: hexToBytes(hashOf(`randomness of block ${number}`).slice(2)),
-      gasLimit: GAS_LIMIT,
-      baseFeePerGas: baseFee,
-      getBlobGasPrice: () => 1n,
-    },
+    number: BigInt(number),
+    coinbase: coinbase === undefined ? COINBASE : addressOf(coinbase),
+    timestamp: BigInt(seconds),
+    difficulty: 0n,
+    prevRandao: hexToBytes(prevRandao.slice(2)),
+    gasLimit: header.gasLimit ?? GAS_LIMIT,
+    baseFeePerGas: header.baseFee ?? baseFee,
+    getBlobGasPrice: () => blobBaseFee,
   };
 }
 

@@ -9,7 +9,7 @@ import { type Movement, NATIVE, RevertError } from '../ledger.ts';
 import type { Block, Execution, Pool, PoolEntry } from '../pool.ts';
 import { BUNDLER_ADDRESS } from '../sponsors.ts';
 import { buyGas, canAfford } from './gas-payment.ts';
-import type { Interpreter } from './interpreter.ts';
+import type { ExecutionBlock, Interpreter } from './interpreter.ts';
 import { makeOverlay, type Overlay } from './overlay.ts';
 import type { EvmPlan, PlannedAuthorization } from './plan.ts';
 import { readsOf } from './reads.ts';
@@ -150,7 +150,7 @@ export async function runEvm(
   interpreter: Interpreter,
   overlay: Overlay,
   plan: Runnable,
-  { gasPrice, block, isIncluded }: { gasPrice: bigint; block: Block; isIncluded: boolean },
+  { gasPrice, block, isIncluded }: { gasPrice: bigint; block: ExecutionBlock; isIncluded: boolean },
 ): Promise<EvmRun> {
   const delegated = delegateAccounts(overlay.state, plan.authorizations);
   let { refund } = delegated;

@@ -46,6 +46,8 @@ export interface Bytecode {
 export const ZERO_WORD = '0'.repeat(64);
 
 const MAX_CACHED = 1_000;
+/** The first bytes of the code of a delegated account (EIP-7702). */
+const DELEGATION = 'ef0100';
 
 /** Returns the stored code and slots of a chain. Reads return the initial value if nothing is stored. */
 export function storedBytecode(
@@ -92,7 +94,15 @@ export function storedBytecode(
  */
 export function codeAt({ accounts, bytecode }: EvmState, address: string): Uint8Array {
   const delegate = accounts.delegate(address);
-  return delegate === undefined ? bytecode.code(address) : hexToBytes(`ef0100${delegate.slice(2)}`);
+  return delegate === undefined ? bytecode.code(address) : hexToBytes(DELEGATION + delegate.slice(2));
+}
+
+/** Replaces the code at an address by code as bytecode reads it, which may delegate the account. */
+export function setCodeAt({ accounts, bytecode }: EvmState, address: string, code: Uint8Array): void {
+  const text = bytesToHex(code);
+  const isDelegation = text.startsWith(DELEGATION) && code.length === 23;
+  accounts.setDelegate(address, isDelegation ? `0x${text.slice(DELEGATION.length)}` : undefined);
+  bytecode.setCode(address, isDelegation ? new Uint8Array() : code);
 }
 
 /** Returns the hash of a string that identifies an object of the simulation. */

@@ -11,6 +11,7 @@ import { FAUCET_ADDRESS, give } from '../faucet.ts';
 import type { EvmParts } from '../parts.ts';
 import { decodeSigned } from '../plan.ts';
 import { latestReceipt } from '../receipts.ts';
+import { setCodeAt } from '../state.ts';
 import {
   addressOf,
   bytesOf,
@@ -33,8 +34,6 @@ const MAX_SNAPSHOTS = 1_000;
 /** CHOICE: the maximum number of blocks that a client's reorganization may replace. */
 const MAX_REPLACED = 100_000n;
 const MAX_MINED = 1_000_000n;
-/** The first bytes of the code of a delegated account (EIP-7702). */
-const DELEGATION = 'ef0100';
 
 interface Snapshot {
   /** The position in the change log of the store. */
@@ -101,12 +100,13 @@ export function makeDevelopment(parts: EvmParts): Development {
     const snapshot = snapshots.get(key);
     if (snapshot === undefined || snapshot.content !== store.content()) return false;
     const { head, latest, position } = snapshot;
+    if (!history.isKnown(position)) return false;
     const now = latestReceipt(state);
     const isInHead =
       now !== undefined && now.block >= head && latest?.block === head && now.index > latest.index;
     const from = isInHead || (now?.block === head && latest?.block !== head) ? head : head + 1;
     if (blocks.head().number >= from) forks.replace(from);
-    if (!history.rollBack(caip2, position)) return false;
+    history.rollBack(caip2, position);
     marks = marks.filter((mark) => mark.position < position);
     for (const other of snapshots.keys()) if (BigInt(other) >= BigInt(key)) snapshots.delete(other);
     return true;
@@ -116,7 +116,7 @@ export function makeDevelopment(parts: EvmParts): Development {
    * Replaces the latest blocks by empty blocks. Their transactions become pending again.
    *
    * CHOICE: deposits from the faucet in those blocks, and payments by the simulated exchange, bank and card issuer,
-   * are lost. They are not transactions, so no block could include them again.
+   * are lost. They are not transactions, so no block could include them again. Snapshots of those blocks are deleted.
    */
   function reorganize(depth: bigint): void {
     const head = blocks.head();
@@ -126,17 +126,19 @@ export function makeDevelopment(parts: EvmParts): Development {
       throw invalid(`expected a depth from 1 to ${most}: earlier blocks are not recorded, got ${depth}`);
     }
     const from = head.number - Number(depth) + 1;
-    forks.replace(from);
     const mark = marks.find(({ block }) => block >= from);
+    if (mark !== undefined && !history.isKnown(mark.position)) {
+      throw new RpcError(SERVER_ERROR, 'the changes of these blocks are no longer known');
+    }
+    forks.replace(from);
     if (mark === undefined) return;
     const chain = store.first<ChainRow>('select * from chains where caip2 = ?', caip2)!;
     const sent = store.all<SentRow>(
       `select ${SENT} from transactions where caip2 = ? and (block_number >= ? or state = 'pending') order by id`,
       ...[caip2, from],
     );
-    if (!history.rollBack(caip2, mark.position)) {
-      throw new RpcError(SERVER_ERROR, 'the changes of these blocks are no longer known');
-    }
+    history.rollBack(caip2, mark.position);
+    for (const [id, { position }] of snapshots) if (position > mark.position) snapshots.delete(id);
     marks = marks.filter(({ block }) => block < from);
     store.run(
       'update chains set base_height = ?, base_ms = ?, seen_ms = ?, height = ? where caip2 = ?',
@@ -168,13 +170,6 @@ export function makeDevelopment(parts: EvmParts): Development {
     give(state, block, gift);
   }
 
-  function setCode(address: string, code: Uint8Array): void {
-    const text = bytesTo0xHex(code).slice(2);
-    const isDelegation = text.startsWith(DELEGATION) && code.length === 23;
-    state.accounts.setDelegate(address, isDelegation ? `0x${text.slice(DELEGATION.length)}` : undefined);
-    state.bytecode.setCode(address, isDelegation ? new Uint8Array() : code);
-  }
-
   function setNextTime(time: unknown): void {
     const seconds = Number(numberOf(time, 'timestamp'));
     const latest = blocks.secondsOf(blocks.head().number);
@@ -204,7 +199,7 @@ export function makeDevelopment(parts: EvmParts): Development {
       return null;
     }),
     setCode: change(([address, code]) => {
-      setCode(addressOf(address), bytesOf(code));
+      setCodeAt(state, addressOf(address), bytesOf(code));
       return null;
     }),
     setStorageAt: change(([address, slot, word]) => {

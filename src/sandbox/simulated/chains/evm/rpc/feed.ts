@@ -41,12 +41,16 @@ interface Listener {
   pending: number;
   /** The number of the removal after which removals are still to be reported. */
   removal: number;
+  /** Whether more changes are known than one report may have. */
+  isBehind: boolean;
 }
 
 interface Filter extends Listener {
   readonly request: unknown;
   /** In milliseconds of `performance.now()`. */
   expiresMs: number;
+  /** The latest poll. The next one begins after it, so that both never report the same change. */
+  polled: Promise<unknown>;
 }
 
 /** A block that was replaced, with its logs. */
@@ -92,6 +96,7 @@ export function makeFeed(parts: EvmParts): Feed {
       block: number,
       pending: lastPending(),
       removal: removalCount,
+      isBehind: false,
     };
   }
 
@@ -123,8 +128,9 @@ export function makeFeed(parts: EvmParts): Feed {
     }
     if (each.kind === 'newHeads') return headsSince(each);
     const upTo = blocks.head().number;
-    const { logs, last } = await logsAfter(parts, each.filter, { after: each.position, upTo });
+    const { logs, last, isComplete } = await logsAfter(parts, each.filter, { after: each.position, upTo });
     each.position = last;
+    each.isBehind = !isComplete;
     return [...removed, ...logs];
   }
 
@@ -141,6 +147,7 @@ export function makeFeed(parts: EvmParts): Feed {
       ...[caip2, each.pending, MAX_PENDING],
     );
     each.pending = rows.at(-1)?.id ?? Math.min(each.pending, lastPending());
+    each.isBehind = rows.length === MAX_PENDING;
     return rows.map(({ hash }) => (each.isFull ? transactionBy(parts, hash) : hash));
   }
 
@@ -172,6 +179,8 @@ export function makeFeed(parts: EvmParts): Feed {
         connection.notify({ jsonrpc: '2.0', method: 'eth_subscription', params });
       }
     });
+    // The rest follows with the next push.
+    if (subscriptions.contents().some(({ isBehind }) => isBehind)) seen = '';
   }
 
   /** Returns a block's header, which all subscribers share. */
@@ -198,13 +207,19 @@ export function makeFeed(parts: EvmParts): Feed {
         throw new RpcError(LIMIT_EXCEEDED, `expected at most ${MAX_FILTERS} filters: uninstall some`);
       }
       const id = newId();
-      filters.set(id, { ...made, request, expiresMs: performance.now() + FILTER_MS });
+      const expiresMs = performance.now() + FILTER_MS;
+      filters.set(id, { ...made, request, expiresMs, polled: Promise.resolve() });
       return id;
     },
     removeFilter: (id) => typeof id === 'string' && filters.delete(id),
     async changesOf(id) {
       const found = filterOf(id);
-      const news = await newsOf(found);
+      const poll = found.polled.then(() => newsOf(found));
+      found.polled = poll.then(
+        () => undefined,
+        () => undefined,
+      );
+      const news = await poll;
       return found.kind === 'newHeads' ? (news as number[]).map(forks.hashOf) : news;
     },
     requestOf(id) {

@@ -32,10 +32,10 @@ import { type Development, makeDevelopment } from './development.ts';
 import { answerOfUpstream, logsOfUpstream, orUpstream } from './earlier-blocks.ts';
 import { type Feed, makeFeed } from './feed.ts';
 import { knownBlock, logsOf } from './logs.ts';
-import { override } from './overrides.ts';
 import {
   createAccessList,
   execute,
+  overridden,
   type Place,
   requireIncludable,
   simulateBlocks,
@@ -114,44 +114,40 @@ const methods: Readonly<Record<string, Method>> = {
   eth_blobBaseFee: () => quantity(1n),
   eth_feeHistory: ({ parts }, [count, newest, percentiles]) => feeHistory(parts, count, newest, percentiles),
   eth_getBalance: ({ parts }, [address, block]) =>
-    quantity(placeAt(parts, block).overlay.state.ledger.balance(addressOf(address), NATIVE)),
+    quantity(placeAt(parts, block).state.ledger.balance(addressOf(address), NATIVE)),
   eth_getCode: ({ parts }, [address, block]) =>
-    bytesTo0xHex(codeAt(placeAt(parts, block).overlay.state, addressOf(address))),
+    bytesTo0xHex(codeAt(placeAt(parts, block).state, addressOf(address))),
   eth_getStorageAt: ({ parts }, [address, slot, block]) => {
     const key = numberOf(slot, 'slot').toString(16).padStart(64, '0');
-    return `0x${placeAt(parts, block).overlay.state.bytecode.word(addressOf(address), key)}`;
+    return `0x${placeAt(parts, block).state.bytecode.word(addressOf(address), key)}`;
   },
   eth_getTransactionCount: ({ parts }, [address, block]) => {
     const account = addressOf(address);
-    let next = placeAt(parts, block).overlay.state.accounts.nonce(account, '');
+    let next = placeAt(parts, block).state.accounts.nonce(account, '');
     if (block !== 'pending') return quantity(next);
     for (const entry of parts.pool.waiting(account, '')) if (entry.nonce === next) next += 1;
     return quantity(next);
   },
-  eth_call: async ({ parts }, [call, block, overrides], caller) => {
-    const place = placeAt(parts, block);
-    return bytesTo0xHex((await callOnly(parts, callOf(call), { overrides, caller, place })).returned);
+  eth_call: async ({ parts }, [call, block, ofState, ofBlock], caller) => {
+    const place = overridden(placeAt(parts, block), ofState, ofBlock);
+    return bytesTo0xHex((await callOnly(parts, callOf(call), { caller, place })).returned);
   },
-  eth_estimateGas: async ({ parts }, [value, block], caller) => {
-    const place = placeAt(parts, block);
+  eth_estimateGas: async ({ parts }, [value, block, ofState, ofBlock], caller) => {
+    const place = overridden(placeAt(parts, block), ofState, ofBlock);
     const call = callOf(value);
     const { from, to, data, gasPrice, authorizationList, accessList } = call;
     const gas = call.gas < TRANSACTION_GAS_CAP ? call.gas : TRANSACTION_GAS_CAP;
     // Run the call first: it returns the data of a revert, which the estimate does not.
     try {
-      await callOnly(parts, { ...call, gas }, { overrides: undefined, caller, place });
+      await callOnly(parts, { ...call, gas }, { caller, place });
     } catch (error) {
       if (!(error instanceof RpcError) || error.message !== 'out of gas') throw error;
       throw new RpcError(SERVER_ERROR, `gas required exceeds allowance (${gas})`);
     }
-    const estimate = await dryRun(
-      watched(await parts.interpreter(), watchOf(caller)),
-      placeAt(parts, block).overlay.state,
-      {
-        block: place.block,
-        call: { from, to: to ?? undefined, value: call.value, data, gasPrice, authorizationList, accessList },
-      },
-    );
+    const estimate = await dryRun(watched(await parts.interpreter(), watchOf(caller)), place.state, {
+      block: place.block,
+      call: { from, to: to ?? undefined, value: call.value, data, gasPrice, authorizationList, accessList },
+    });
     if (!estimate.succeeds) throw new RpcError(SERVER_ERROR, estimate.message);
     return quantity(estimate.units);
   },
@@ -190,7 +186,8 @@ const methods: Readonly<Record<string, Method>> = {
     const { logs, rest } = await logsOfUpstream(parts, filter);
     return rest === undefined ? logs : [...logs, ...(await logsOf(parts, rest))];
   },
-  eth_createAccessList: ({ parts }, params, caller) => createAccessList(parts, watchOf(caller), params),
+  eth_createAccessList: ({ parts }, params, caller) =>
+    createAccessList(parts, watchOf(caller), { place: placeAt(parts, params[1]), params }),
   eth_simulateV1: ({ parts }, params, caller) => simulateBlocks(parts, watchOf(caller), params),
   debug_traceTransaction: ({ parts }, params, caller) => traceTransaction(parts, watchOf(caller), params),
   debug_traceCall: ({ parts }, params, caller) =>
@@ -232,12 +229,12 @@ function placeAt(parts: EvmParts, block: unknown): Place {
   const number = knownBlock(parts, block);
   if (number === undefined) throw new RpcError(SERVER_ERROR, 'header not found');
   const head = parts.blocks.head();
-  if (number >= head.number) return { overlay: makeOverlay(parts.state), block: head };
+  if (number >= head.number) return { state: parts.state, block: head };
   const overlay = overlayAfter(parts.state, number);
   if (overlay === undefined) {
     throw new RpcError(SERVER_ERROR, `the state of block ${number} is not kept: use the latest block`);
   }
-  return { overlay, block: { number, seconds: parts.blocks.secondsOf(number) } };
+  return { state: overlay.state, block: { number, seconds: parts.blocks.secondsOf(number) } };
 }
 
 /** Returns a watch that ends an execution if its caller disconnects or if it takes too long. */
@@ -253,16 +250,11 @@ function watchOf({ signal, isLate }: RpcCaller): Watch {
 async function callOnly(
   parts: EvmParts,
   call: Call,
-  {
-    overrides,
-    caller,
-    place: { overlay, block },
-  }: { readonly overrides: unknown; readonly caller: RpcCaller; readonly place: Place },
+  { caller, place: { state, block } }: { readonly caller: RpcCaller; readonly place: Place },
 ) {
-  if (overrides != null) override(overlay, overrides);
-  requireIncludable(overlay.state, call);
+  requireIncludable(state, call);
   const interpreter = watched(await parts.interpreter(), watchOf(caller));
-  const result = await execute(interpreter, overlay, parts, { call, block });
+  const result = await execute(interpreter, makeOverlay(state), { call, block });
   const { revert } = result;
   if (revert === undefined) return result;
   if (revert.message.startsWith('execution reverted')) {

@@ -1,9 +1,14 @@
 import { bytesTo0xHex } from '../../../../../engine/crypto/encoding.ts';
 import { checksumAddress } from '../../../../../engine/signing/ethereum/signer.ts';
 import { NATIVE } from '../../ledger.ts';
-import type { Block } from '../../pool.ts';
 import { invalid, isRecord, RpcError } from '../../rpc-calls.ts';
-import { type AccessList, type Interpreter, type Watch, watched } from '../interpreter.ts';
+import {
+  type AccessList,
+  type ExecutionBlock,
+  type Interpreter,
+  type Watch,
+  watched,
+} from '../interpreter.ts';
 import { BLOCK_GAS_LIMIT, include, runEvm } from '../machine.ts';
 import { makeOverlay, type Overlay } from '../overlay.ts';
 import type { EvmParts } from '../parts.ts';
@@ -11,8 +16,8 @@ import { gasBefore, planAuthorizations } from '../plan.ts';
 import { recallReads } from '../reads.ts';
 import { findReads, findReceipt, TRANSFER_TOPIC } from '../receipts.ts';
 import type { EvmState } from '../state.ts';
-import { type Call, callOf, hashText, numberOf, SERVER_ERROR } from './calls.ts';
-import { override } from './overrides.ts';
+import { type Call, callOf, hashText, SERVER_ERROR } from './calls.ts';
+import { overriddenBlock, overriddenState } from './overrides.ts';
 import { tracerOf } from './tracers.ts';
 import { blockView, quantity } from './views.ts';
 
@@ -44,22 +49,33 @@ export async function traceTransaction(
   return resultOf({ overlay, gasLimit: entry.plan.gasLimit, gasUsed, isReverted });
 }
 
-/** The state on which a call runs, and the block in which it runs. */
+/** The state on which a call runs, and the block in which it runs. Executions write to an overlay of their own. */
 export interface Place {
-  readonly overlay: Overlay;
-  readonly block: Block;
+  readonly state: EvmState;
+  readonly block: ExecutionBlock;
+}
+
+/**
+ * Returns the place with the changes of a caller.
+ *
+ * @throws RpcError
+ */
+export function overridden({ state, block }: Place, ofState: unknown, ofBlock: unknown): Place {
+  return { state: overriddenState(state, ofState), block: overriddenBlock(block, ofBlock) };
 }
 
 export async function traceCall(
   parts: EvmParts,
   watch: Watch,
-  { place: { overlay, block }, params: [value, , options] }: { place: Place; params: readonly unknown[] },
+  { place, params: [value, , options] }: { place: Place; params: readonly unknown[] },
 ): Promise<unknown> {
   const call = callOf(value);
   const { tracer, resultOf } = tracerOf(options);
-  if (isRecord(options) && options.stateOverrides != null) override(overlay, options.stateOverrides);
+  const { stateOverrides, blockOverrides } = isRecord(options) ? options : {};
+  const { state, block } = overridden(place, stateOverrides, blockOverrides);
+  const overlay = makeOverlay(state);
   const interpreter = watched(await parts.interpreter(), { ...watch, tracer });
-  const { gasUsed, revert } = await execute(interpreter, overlay, parts, { call, block });
+  const { gasUsed, revert } = await execute(interpreter, overlay, { call, block });
   return resultOf({ overlay, gasLimit: call.gas, gasUsed, isReverted: revert !== undefined });
 }
 
@@ -70,14 +86,15 @@ export async function traceCall(
 export async function createAccessList(
   parts: EvmParts,
   watch: Watch,
-  [value]: readonly unknown[],
+  { place, params: [value, , stateOverrides] }: { place: Place; params: readonly unknown[] },
 ): Promise<object> {
   const call = callOf(value);
+  const { state, block } = overridden(place, stateOverrides, undefined);
   const interpreter = watched(await parts.interpreter(), watch);
   let accessList: AccessList = [];
   for (let round = 0; ; round += 1) {
-    const overlay = makeOverlay(parts.state);
-    const { gasUsed, revert } = await execute(interpreter, overlay, parts, { call, accessList });
+    const overlay = makeOverlay(state);
+    const { gasUsed, revert } = await execute(interpreter, overlay, { call, block, accessList });
     const used = accessed(overlay, call);
     if (JSON.stringify(used) === JSON.stringify(accessList) || round === MAX_ROUNDS) {
       const error = revert === undefined ? {} : { error: revert.message };
@@ -111,12 +128,11 @@ function isPrecompile(address: string): boolean {
 export async function execute(
   interpreter: Interpreter,
   overlay: Overlay,
-  { blocks }: Pick<EvmParts, 'blocks'>,
   {
     call,
+    block,
     accessList = call.accessList,
-    block = blocks.head(),
-  }: { call: Call; accessList?: AccessList; block?: { number: number; seconds: number } },
+  }: { call: Call; block: ExecutionBlock; accessList?: AccessList },
 ) {
   const { accounts } = overlay.state;
   const { from: sender, to, value, data, gas, gasPrice, authorizationList } = call;
@@ -168,27 +184,23 @@ export async function simulateBlocks(
   const all = value.blockStateCalls as readonly unknown[];
   if (all.length > MAX_BLOCKS) throw invalid(`expected at most ${MAX_BLOCKS} blocks, got ${all.length}`);
   const interpreter = watched(await parts.interpreter(), watch);
-  let { number, seconds } = parts.blocks.head();
+  let block: ExecutionBlock = parts.blocks.head();
   let state: EvmState = parts.state;
   let count = 0;
   const results: unknown[] = [];
   for (const each of all) {
     if (!isRecord(each)) throw invalid('invalid argument: expected blocks');
     const { calls = [], stateOverrides, blockOverrides } = each;
-    const changed = isRecord(blockOverrides) ? blockOverrides : {};
-    number = changed.number == null ? number + 1 : Number(numberOf(changed.number, 'number'));
-    seconds = changed.time == null ? seconds + 12 : Number(numberOf(changed.time, 'time'));
-    const block = { number, seconds };
-    const overlay = makeOverlay(state);
-    if (stateOverrides != null) override(overlay, stateOverrides);
-    state = overlay.state;
+    const next = { number: block.number + 1, seconds: block.seconds + 12 };
+    ({ state, block } = overridden({ state, block: next }, stateOverrides, blockOverrides));
+    const { number, seconds, header = {} } = block;
     const made: object[] = [];
     let gasInBlock = 0n;
     if (!Array.isArray(calls)) throw invalid('invalid argument: expected `calls`');
     for (const call of calls) {
       count += 1;
       if (count > MAX_CALLS) throw invalid(`expected at most ${MAX_CALLS} calls`);
-      const run = await simulate(parts, interpreter, state, {
+      const run = await simulate(interpreter, state, {
         call: callOf(call),
         block,
         index: made.length,
@@ -201,6 +213,10 @@ export async function simulateBlocks(
     const view = blockView(parts, parts.blocks.head().number, false)!;
     results.push({
       ...{ ...view, number: quantity(number), timestamp: quantity(seconds), gasUsed: quantity(gasInBlock) },
+      ...(header.baseFee === undefined ? {} : { baseFeePerGas: quantity(header.baseFee) }),
+      ...(header.gasLimit === undefined ? {} : { gasLimit: quantity(header.gasLimit) }),
+      ...(header.coinbase === undefined ? {} : { miner: header.coinbase }),
+      ...(header.prevRandao === undefined ? {} : { mixHash: header.prevRandao }),
       ...{
         parentHash: parts.forks.hashOf(number - 1),
         hash: parts.forks.hashOf(number),
@@ -213,18 +229,12 @@ export async function simulateBlocks(
 }
 
 async function simulate(
-  parts: EvmParts,
   interpreter: Interpreter,
   before: EvmState,
-  {
-    call,
-    block,
-    index,
-    traces,
-  }: { call: Call; block: { number: number; seconds: number }; index: number; traces: boolean },
+  { call, block, index, traces }: { call: Call; block: ExecutionBlock; index: number; traces: boolean },
 ) {
   const overlay = makeOverlay(before);
-  const run = await execute(interpreter, overlay, parts, { call, block });
+  const run = await execute(interpreter, overlay, { call, block });
   const { revert, gasUsed, logs, movements, returned } = run;
   const moved = traces ? movements.filter(({ asset }) => asset === NATIVE).map(nativeLog) : [];
   const place = { blockNumber: quantity(block.number), transactionIndex: quantity(index), removed: false };

@@ -21,7 +21,7 @@ import { findReceipt } from '../receipts.ts';
 import { bundleOf } from '../user-operations/bundler.ts';
 import { entryPointOf, entryPoints, findOperation, isOfContract } from '../user-operations/events.ts';
 import { addressOf, bytesOf, hashText, numberOf, REVERTED, SERVER_ERROR } from './calls.ts';
-import { override } from './overrides.ts';
+import { overriddenState } from './overrides.ts';
 import { logViews, quantity, receiptView } from './views.ts';
 
 // The methods of a bundler (ERC-4337, ERC-7769) and of a paymaster (ERC-7677), for entry points 0.7 to 0.9.
@@ -94,8 +94,7 @@ async function estimateOfContract(
   { operation, overrides }: { readonly operation: SponsoredOperation; readonly overrides: unknown },
 ): Promise<object> {
   const { estimateContractOperation } = await import('../user-operations/contract-accounts.ts');
-  const overlay = makeOverlay(parts.state);
-  if (overrides != null) override(overlay, overrides);
+  const overlay = makeOverlay(overriddenState(parts.state, overrides));
   const interpreter = watched(await parts.interpreter(), watch);
   const estimate = await estimateContractOperation(interpreter, parts, { operation, overlay });
   if ('failure' in estimate) {
