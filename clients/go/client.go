@@ -3,6 +3,7 @@
 package custos
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -54,10 +55,10 @@ func New(options Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	setDefault(&options.Prefix, "service")
-	setDefault(&options.Timeout, 30*time.Second)
-	setDefault(&options.Retries, 3)
-	setDefault(&options.Transport, http.DefaultTransport)
+	options.Prefix = cmp.Or(options.Prefix, "service")
+	options.Timeout = cmp.Or(options.Timeout, 30*time.Second)
+	options.Retries = cmp.Or(options.Retries, 3)
+	options.Transport = cmp.Or(options.Transport, http.DefaultTransport)
 	if options.Now == nil {
 		options.Now = time.Now
 	}
@@ -80,13 +81,6 @@ func New(options Options) (*Client, error) {
 	caller := &caller{options: options, basePath: strings.TrimSuffix(base.Path, "/"), mux: mux, http: sender}
 	api, err := NewClientWithResponses(options.BaseURL, WithHTTPClient(caller))
 	return &Client{api, caller}, err
-}
-
-func setDefault[T comparable](option *T, value T) {
-	var zero T
-	if *option == zero {
-		*option = value
-	}
 }
 
 func sleep(ctx context.Context, wait time.Duration) error {

@@ -2,6 +2,7 @@ package custos
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -46,7 +47,7 @@ func (c *caller) Prepare(request *http.Request) ([]byte, error) {
 	if one.signers == nil {
 		one.signers = options.Signers
 	}
-	setDefault(&one.expiry, options.RequestExpiry)
+	one.expiry = cmp.Or(one.expiry, options.RequestExpiry)
 	if options.UserToken != "" {
 		request.Header.Set("authorization", "Bearer "+options.UserToken)
 	} else {
@@ -54,10 +55,11 @@ func (c *caller) Prepare(request *http.Request) ([]byte, error) {
 	}
 	signed := map[string]string{options.Prefix + "-app-id": options.AppID}
 	if slices.Contains(accepted, "idempotency-key") {
-		if one.idempotencyKey == "" {
-			one.idempotencyKey = options.NewKey()
+		name := options.Prefix + "-idempotency-key"
+		signed[name] = cmp.Or(one.idempotencyKey, request.Header.Get(name))
+		if signed[name] == "" {
+			signed[name] = options.NewKey()
 		}
-		signed[options.Prefix+"-idempotency-key"] = one.idempotencyKey
 	}
 	if slices.Contains(accepted, "request-expiry") && one.expiry != 0 {
 		deadline := options.Now().UnixMilli() + c.skew.Load() + one.expiry.Milliseconds()
@@ -103,7 +105,8 @@ func (c *caller) Do(request *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	isRepeatable := request.Header.Get(c.options.Prefix+"-idempotency-key") != "" ||
+	key := c.options.Prefix + "-idempotency-key"
+	isRepeatable := request.Header.Get(key) != "" ||
 		slices.Contains([]string{"GET", "PUT", "DELETE"}, request.Method)
 	wasCorrected := false
 	for failures := 1; ; failures++ {
@@ -116,6 +119,10 @@ func (c *caller) Do(request *http.Request) (*http.Response, error) {
 			err = failure
 			if failure.Code == "request_expired" && !wasCorrected && c.correctsClock(response, assumedSkew) {
 				wasCorrected = true
+				// The refusal may have used up the key. After a retry, the key stays: an attempt may have been executed.
+				if failures == 1 {
+					request.Header.Del(key)
+				}
 				failures--
 				if _, err := c.Prepare(request); err != nil {
 					return nil, err
@@ -129,6 +136,12 @@ func (c *caller) Do(request *http.Request) (*http.Response, error) {
 		}
 		if err := c.options.Sleep(request.Context(), wait); err != nil {
 			return nil, err
+		}
+		deadline, err := strconv.ParseInt(request.Header.Get(c.options.Prefix+"-request-expiry"), 10, 64)
+		if err == nil && deadline-c.options.Now().UnixMilli()-c.skew.Load() < leastTimeLeft.Milliseconds() {
+			if _, err := c.Prepare(request); err != nil {
+				return nil, err
+			}
 		}
 	}
 }
@@ -212,6 +225,8 @@ const (
 	maxResponseBytes = 32 << 20
 	// A `Date` in the far future must not get deadlines signed that never end.
 	maxClockLead = 48 * time.Hour
+	// A retry with less time before its deadline gets a new one.
+	leastTimeLeft = time.Second
 )
 
 func (c *caller) waitFor(response *http.Response, failures int, isRepeatable bool) (time.Duration, bool) {

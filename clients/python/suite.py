@@ -72,7 +72,7 @@ class Case:
             "user_token": settings.get("user_token"),
             "signers": [self.signers[name] for name in settings.get("signers", [])],
             "request_expiry_ms": settings.get("request_expiry_ms"),
-            "now_ms": lambda: settings.get("now_ms", NOW_MS),
+            "now_ms": lambda: settings.get("now_ms", NOW_MS) + sum(self.waits),
             "random": lambda: 0.5,
             "new_key": self.new_key,
             "sleep": lambda seconds: self.waits.append(round(seconds * 1000)),

@@ -110,7 +110,7 @@ async function runCase({ name, client: settings = {}, setup = [], steps, arrived
     ...(retries === undefined ? {} : { retries }),
     ...(timeout_ms === undefined ? {} : { timeoutMs: timeout_ms }),
     ...(request_expiry_ms === undefined ? {} : { requestExpiryMs: request_expiry_ms }),
-    now: () => now_ms ?? 1767225600000,
+    now: () => waits.reduce((time, wait) => time + wait, now_ms ?? 1767225600000),
     random: () => 0.5,
     sleep: async (ms) => waits.push(ms),
     newIdempotencyKey: () => `key-${++keys}`,

@@ -1,14 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { ApiError, ConnectionError } from './errors.ts';
-import { operationTable } from './generated/operations.ts';
+import { type Lists, type Operations, operationTable } from './generated/operations.ts';
 import { canonicalPayload, type Signer } from './signing.ts';
-import type { Input, ItemOf, ListId, OperationId, Output } from './types.ts';
 
 export * from './errors.ts';
 export type { components, operations } from './generated/api.ts';
 export * from './signing.ts';
-export type { Input, OperationId, Output } from './types.ts';
 
 export interface ClientOptions {
   readonly baseUrl: string;
@@ -23,12 +21,12 @@ export interface ClientOptions {
   readonly retries?: number;
   /** The limit of each attempt. Default: 30 seconds. */
   readonly timeoutMs?: number;
-  /** How long after its start the server may execute a request. Default: forever. */
+  /** How long the server may execute an attempt. Default: forever. */
   readonly requestExpiryMs?: number;
   readonly fetch?: typeof globalThis.fetch;
   readonly now?: () => number;
   readonly random?: () => number;
-  readonly sleep?: (ms: number) => Promise<unknown>;
+  readonly sleep?: (ms: number, signal?: AbortSignal) => Promise<unknown>;
   readonly newIdempotencyKey?: () => string;
 }
 
@@ -47,14 +45,22 @@ export interface PreparedRequest {
   readonly signatures: readonly string[];
 }
 
+export type OperationId = keyof Operations;
+/** The parameters of the path, the query and the body of an operation. */
+export type Input<Id extends OperationId> = Operations[Id]['input'];
+/** The body of the answer. */
+export type Output<Id extends OperationId> = Operations[Id]['output'];
+
 type Arguments<Id extends OperationId> =
   Partial<Input<Id>> extends Input<Id>
     ? [input?: Input<Id>, options?: CallOptions]
     : [input: Input<Id>, options?: CallOptions];
 
-export type Client = { [Id in OperationId]: (...args: Arguments<Id>) => Promise<Output<Id>> } & {
+export type Client = {
+  readonly [Id in keyof Operations]: (...args: Arguments<Id>) => Promise<Output<Id>>;
+} & {
   /** Iterates over the items of all pages of a list. */
-  list<Id extends ListId>(id: Id, ...args: Arguments<Id>): AsyncGenerator<ItemOf<Id>>;
+  list<Id extends keyof Lists>(id: Id, ...args: Arguments<Id>): AsyncGenerator<Lists[Id]>;
   /** Returns the request as it would be sent, without sending it. */
   prepare<Id extends OperationId>(id: Id, ...args: Arguments<Id>): Promise<PreparedRequest>;
 };
@@ -67,19 +73,22 @@ interface AnyInput {
 interface Operation {
   readonly method: string;
   readonly path: string;
-  readonly idempotent?: true;
-  readonly signed?: true;
-  readonly expires?: true;
+  readonly idempotent?: boolean;
+  readonly signed?: boolean;
+  readonly expires?: boolean;
 }
 
 const MAX_RETRY_AFTER_SECONDS = 60;
 const MAX_CLOCK_ERROR_MS = 2000;
+// A retry with less time before its deadline gets a new one.
+const MIN_TIME_LEFT_MS = 1000;
 // A `Date` in the far future must not get deadlines signed that never end.
 const MAX_CLOCK_LEAD_MS = 48 * 60 * 60 * 1000;
 const MAX_RESPONSE_BYTES = 32 * 1024 * 1024;
 
 export function createClient(options: ClientOptions): Client {
-  const { now = Date.now, random = Math.random, sleep = pause, newIdempotencyKey = randomUUID } = options;
+  const { now = Date.now, random = Math.random, newIdempotencyKey = randomUUID } = options;
+  const { sleep = (ms, signal) => pause(ms, undefined, signal && { signal }) } = options;
   const { fetch = globalThis.fetch, prefix = 'service', retries: maxRetries = 3 } = options;
   /** How far the clock of the server is ahead. */
   let clockOffsetMs = 0;
@@ -88,13 +97,13 @@ export function createClient(options: ClientOptions): Client {
     operation: Operation,
     input: AnyInput = {},
     call: CallOptions = {},
+    idempotencyKey = call.idempotencyKey,
   ): Promise<PreparedRequest> {
     const { signers = options.signers ?? [], requestExpiryMs = options.requestExpiryMs } = call;
     const { method } = operation;
     const url = urlOf(options.baseUrl, operation.path, input);
     const headers: Record<string, string> = { [`${prefix}-app-id`]: options.appId };
-    if (operation.idempotent)
-      headers[`${prefix}-idempotency-key`] = call.idempotencyKey ?? newIdempotencyKey();
+    if (operation.idempotent) headers[`${prefix}-idempotency-key`] = idempotencyKey ?? newIdempotencyKey();
     if (operation.expires && requestExpiryMs !== undefined)
       headers[`${prefix}-request-expiry`] = String(now() + clockOffsetMs + requestExpiryMs);
     const payload = canonicalPayload({ method, url, body: input.body, headers: { ...headers } });
@@ -129,6 +138,16 @@ export function createClient(options: ClientOptions): Client {
     return isJson ? JSON.parse(text) : text === '' ? undefined : text;
   }
 
+  function correctsClock(error: unknown, assumedOffsetMs: number): boolean {
+    if (!(error instanceof ApiError) || error.code !== 'request_expired') return false;
+    const offset = Date.parse(error.headers.get('date') ?? '') - now();
+    // A header without a date is not a number, which compares as false.
+    if (!(Math.abs(offset - assumedOffsetMs) > MAX_CLOCK_ERROR_MS && offset <= MAX_CLOCK_LEAD_MS))
+      return false;
+    clockOffsetMs = offset;
+    return true;
+  }
+
   async function perform(
     operation: Operation,
     input: AnyInput = {},
@@ -142,19 +161,20 @@ export function createClient(options: ClientOptions): Client {
       try {
         return await attempt(request, call);
       } catch (error) {
-        if (!corrected && error instanceof ApiError && error.code === 'request_expired') {
+        const key = request.headers[`${prefix}-idempotency-key`];
+        if (!corrected && correctsClock(error, assumedOffsetMs)) {
           corrected = true;
-          const offset = Date.parse(error.headers.get('date') ?? '') - now();
-          if (Math.abs(offset - assumedOffsetMs) > MAX_CLOCK_ERROR_MS && offset <= MAX_CLOCK_LEAD_MS) {
-            clockOffsetMs = offset;
-            request = await prepare(operation, input, call);
-            continue;
-          }
+          // The refusal may have used up the key. After a retry, the key stays: an attempt may have been executed.
+          request = await prepare(operation, input, call, retries > 0 ? key : undefined);
+          continue;
         }
         retries += 1;
         const wait = waitBefore(retries, error, repeatable, random());
         if (retries > maxRetries || wait === undefined) throw error;
-        await sleep(wait);
+        await sleep(wait, call.signal);
+        const deadline = Number(request.headers[`${prefix}-request-expiry`]);
+        if (deadline - now() - clockOffsetMs < MIN_TIME_LEFT_MS)
+          request = await prepare(operation, input, call, key);
       }
     }
   }

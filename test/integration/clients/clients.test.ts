@@ -1,10 +1,11 @@
 import { execFile } from 'node:child_process';
-import { globSync, readFileSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import { cpSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import * as keys from '../../../mocks/authorization-keys.ts';
 import openapi from '../../../openapi/openapi.json' with { type: 'json' };
+import { temporaryFolder } from '../../support/run-custos.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 import { type Gateway, startGateway } from './gateway.ts';
 import { clientsFolder, languages } from './languages.ts';
@@ -24,7 +25,7 @@ interface Case {
   readonly expect: object;
 }
 interface CaseFile {
-  readonly path: string;
+  readonly offline?: true;
   /** The server of the cases. */
   readonly sandbox?: { readonly prefix?: string; readonly gateway?: true };
   readonly cases: readonly Case[];
@@ -32,7 +33,23 @@ interface CaseFile {
 
 const files: readonly CaseFile[] = globSync('cases/*.json', { cwd: suite })
   .sort()
-  .map((path) => ({ ...JSON.parse(readFileSync(join(suite, path), 'utf8')), path: join(suite, path) }));
+  .map((path) => JSON.parse(readFileSync(join(suite, path), 'utf8')));
+
+/** The files with the same server as one: a process of each language for each file takes longer than most cases. */
+const groups = new Map<string, CaseFile>();
+for (const { cases, ...server } of files) {
+  const title = JSON.stringify(server);
+  groups.set(title, { ...server, cases: [...(groups.get(title)?.cases ?? []), ...cases] });
+}
+
+const folder = temporaryFolder();
+cpSync(join(suite, 'world.json'), join(folder, 'world.json'));
+mkdirSync(join(folder, 'cases'));
+const runs = [...groups].map(([title, file], index) => {
+  const path = join(folder, `cases/${index}.json`);
+  writeFileSync(path, JSON.stringify(file));
+  return { ...file, title, path };
+});
 
 const sandboxes = new Map<string, TestSandbox>();
 let gateway: Gateway;
@@ -49,6 +66,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   gateway.stop();
+  rmSync(folder, { recursive: true, force: true });
   for (const sandbox of sandboxes.values()) await sandbox[Symbol.asyncDispose]();
 });
 
@@ -71,25 +89,20 @@ describe.each(languages)('$name', ({ name, missing, build, runner: [command, ...
     else process.stderr.write(`the suite of clients/${name} was not run: ${reason}\n`);
   }, 600_000);
 
-  test.each(files.map((file) => ({ ...file, title: basename(file.path) })))(
-    '$title',
-    async ({ path, sandbox = {}, cases, title }) => {
-      if (reason !== undefined) return;
-      const { port } = sandbox.gateway
-        ? gateway
-        : new URL(sandboxes.get(sandbox.prefix ?? 'service')!.baseUrl);
-      const { stdout } = await run(command, [...args, `http://127.0.0.1:${port}`, path], {
-        timeout: 80_000,
-        // Otherwise Node.js loads the ledger.
-        env: { ...process.env, NODE_OPTIONS: '' },
-      });
-      const printed = stdout.split('\n').filter((line) => line !== '');
-      expect(printed.map((line) => JSON.parse(line))).toEqual(
-        cases.map((each) => matcherOf({ ...each.expect, case: each.name })),
-      );
-      lines.set(title, new Map([...(lines.get(title) ?? []), [name, stdout]]));
-    },
-  );
+  test.each(runs)('the cases with $title', async ({ path, sandbox = {}, cases, title }) => {
+    if (reason !== undefined) return;
+    const { port } = sandbox.gateway ? gateway : new URL(sandboxes.get(sandbox.prefix ?? 'service')!.baseUrl);
+    const { stdout } = await run(command, [...args, `http://127.0.0.1:${port}`, path], {
+      timeout: 80_000,
+      // Otherwise Node.js loads the ledger.
+      env: { ...process.env, NODE_OPTIONS: '' },
+    });
+    const printed = stdout.split('\n').filter((line) => line !== '');
+    expect(printed.map((line) => JSON.parse(line))).toEqual(
+      cases.map((each) => matcherOf({ ...each.expect, case: each.name })),
+    );
+    lines.set(title, new Map([...(lines.get(title) ?? []), [name, stdout]]));
+  });
 });
 
 test('all languages that were run print the same bytes', () => {

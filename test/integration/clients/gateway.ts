@@ -1,12 +1,18 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createServer } from 'node:http';
+import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import document from '../../../openapi/openapi.json' with { type: 'json' };
 
 // Stands for what proxies before a server answer. The id in the path, the `external_id` or the end of the `url` lists
 // the answers to one call: `502-200` refuses the first attempt. It is a process of its own, because its answers are not
 // those of the API, which the ledger compares with the document.
+//
+// A letter after the status: `c` refuses as the API does, with a clock ten seconds ahead of that of the suite. `s`
+// accepts only the same headers as the attempt before, `n` only a later deadline that is
+// signed with the same idempotency key, `k` only the same key.
+
+const SUITE_TIME = Date.UTC(2026, 0, 1);
 
 export interface Gateway {
   readonly port: number;
@@ -36,24 +42,49 @@ function idOf(script: string, sent: string): object {
   return sent.includes('event_types') ? { url: `http://127.0.0.1:3000/${script}` } : { external_id: script };
 }
 
+type Sent = IncomingMessage['headers'];
+
+/** Whether a retry has the headers that its letter demands. */
+function isAsDemanded(letter: string, sent: Sent, before: Sent = {}): boolean {
+  const isSame = (name: string) => sent[`service-${name}`] === before[`service-${name}`];
+  const isLater = Number(sent['service-request-expiry']) > Number(before['service-request-expiry']);
+  const isSigned = sent['service-authorization-signature'] !== undefined;
+  switch (letter) {
+    case 'k':
+      return isSame('idempotency-key');
+    case 's':
+      return isSame('idempotency-key') && isSame('request-expiry') && isSame('authorization-signature');
+    case 'n':
+      return isSame('idempotency-key') && isLater && isSigned && !isSame('authorization-signature');
+    default:
+      return true;
+  }
+}
+
 function serve(): void {
   const attempts = new Map<string, number>();
+  const before = new Map<string, Sent>();
   const server = createServer(async (request, response) => {
     let text = '';
     for await (const part of request.setEncoding('utf8')) text += part;
     const sent = text === '' ? String(request.url) : text;
-    const script = /(?:\/|"external_id":\s*")([d\djlxyz]+(?:-[d\djlxyz]+)*)(?="|$)/.exec(sent)?.[1] ?? '501';
+    const script =
+      /(?:\/|"external_id":\s*")([\dcdjklnsxyz]+(?:-[\dcdjklnsxyz]+)*)(?="|\/archive$|$)/.exec(sent)?.[1] ??
+      '501';
     const answers = script.split('-');
     const attempt = attempts.get(script) ?? 0;
     attempts.set(script, attempt + 1);
     const answer = answers[attempt % answers.length]!;
-    const status = Number.parseInt(answer, 10);
+    const isRefused = !isAsDemanded(answer.slice(3), request.headers, before.get(script));
+    before.set(script, request.headers);
+    const status = isRefused ? 409 : Number.parseInt(answer, 10);
     if (answer.endsWith('x')) response.setHeader('retry-after', 'soon');
     if (answer.endsWith('y')) response.setHeader('retry-after', '864000000000');
     if (answer.endsWith('z')) response.setHeader('retry-after', '0');
     if (status === 302) response.setHeader('location', '/v1/wallets/200');
+    if (answer.endsWith('c')) response.setHeader('date', new Date(SUITE_TIME + 10_000).toUTCString());
     const isPage = status !== 200;
-    const isJson = !isPage || answer.endsWith('j');
+    const isJson = !isPage || /[cj]$/.test(answer);
     response.writeHead(status, { 'content-type': isJson ? 'application/json' : 'text/html' });
     if (answer.endsWith('d')) {
       // A body that never ends, in which no wait is long.
@@ -63,9 +94,11 @@ function serve(): void {
     }
     if (answer.endsWith('l')) response.write(Buffer.alloc(33 * 1024 * 1024, ' '));
     response.end(
-      isPage
-        ? '<html>the proxy says no</html>'
-        : JSON.stringify({ ...exampleOf(sent), ...idOf(script, sent) }),
+      answer.endsWith('c')
+        ? JSON.stringify({ error: 'the request has expired', code: 'request_expired' })
+        : isPage
+          ? '<html>the proxy says no</html>'
+          : JSON.stringify({ ...exampleOf(sent), ...idOf(script, sent) }),
     );
   });
   server.listen(0, '127.0.0.1', () => process.stdout.write(String((server.address() as AddressInfo).port)));

@@ -67,11 +67,11 @@ const typescript: Language = {
     }),
   build: () =>
     alone('typescript', async () => {
-      const inputs = globSync('{src,scripts}/*.ts', { cwd: join(clientsFolder, 'typescript') });
+      const inputs = globSync('{src,scripts}/*.{ts,js}', { cwd: join(clientsFolder, 'typescript') });
       const written = ['package-lock.json', 'tsconfig.json', '../../openapi/openapi.json', ...inputs];
       const newest = Math.max(...written.map((path) => timeOf('typescript', path)));
       if (newest < timeOf('typescript/dist/client.js')) return;
-      await runIn('typescript', process.execPath, 'scripts/generate.ts');
+      await runIn('typescript', process.execPath, 'scripts/generate.js');
       await runIn('typescript', process.execPath, 'node_modules/typescript/bin/tsc', '-p', '.');
     }),
   runner: [process.execPath, join(clientsFolder, 'typescript', 'run-suite.ts')],

@@ -105,9 +105,15 @@ func (r *runner) client(settings object) *custos.Client {
 		RequestExpiry: milliseconds(settings, "request_expiry_ms"),
 		Timeout:       milliseconds(settings, "timeout_ms"),
 		Retries:       retries,
-		Now:           func() time.Time { return time.UnixMilli(int64(or(settings, "now_ms", 1767225600000.0))) },
-		Random:        func() float64 { return 0.5 },
-		NewKey:        func() string { r.keys++; return fmt.Sprintf("key-%d", r.keys) },
+		Now: func() time.Time {
+			now := int64(or(settings, "now_ms", 1767225600000.0))
+			for _, wait := range r.waits {
+				now += wait
+			}
+			return time.UnixMilli(now)
+		},
+		Random: func() float64 { return 0.5 },
+		NewKey: func() string { r.keys++; return fmt.Sprintf("key-%d", r.keys) },
 		Sleep: func(_ context.Context, wait time.Duration) error {
 			r.waits = append(r.waits, wait.Milliseconds())
 			return nil

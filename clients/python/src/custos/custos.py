@@ -9,7 +9,7 @@ import ssl
 import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import quote
@@ -25,6 +25,8 @@ _NOT_EXECUTED = (429, 503)
 _UNCERTAIN = (502, 504)
 _REPEATABLE = ("GET", "PUT", "DELETE")
 _LONGEST_WAIT_S = 60
+# A retry with less time before its deadline gets a new one.
+_LEAST_TIME_LEFT_MS = 1000
 _MAX_RESPONSE_BYTES = 32 * 1024 * 1024
 # A `Date` in the far future must not get deadlines signed that never end.
 _MAX_CLOCK_LEAD_MS = 48 * 60 * 60 * 1000
@@ -52,9 +54,9 @@ class ApiError(Exception):
 @dataclass(frozen=True)
 class Options:
     app_id: str
-    app_secret: str | None = None
+    app_secret: str | None = field(default=None, repr=False)
     # The access token of a user, instead of the app secret.
-    user_token: str | None = None
+    user_token: str | None = field(default=None, repr=False)
     prefix: str = "service"
     # The owners who sign.
     signers: Sequence[Signer] = ()
@@ -144,7 +146,8 @@ class Transport(httpx.BaseTransport, httpx.AsyncBaseTransport):
         headers["authorization"] = f"Bearer {options.user_token}" if options.user_token else f"Basic {credentials}"
         signed = {f"{options.prefix}-app-id": options.app_id}
         if "idempotency-key" in accepted:
-            signed[f"{options.prefix}-idempotency-key"] = options.idempotency_key or options.new_key()
+            name = f"{options.prefix}-idempotency-key"
+            signed[name] = options.idempotency_key or headers.get(name) or options.new_key()
         if "request-expiry" in accepted and options.request_expiry_ms is not None:
             deadline_ms = options.now_ms() + self._skew_ms + options.request_expiry_ms
             signed[f"{options.prefix}-request-expiry"] = str(deadline_ms)
@@ -163,28 +166,34 @@ class Transport(httpx.BaseTransport, httpx.AsyncBaseTransport):
                 return names
         return ()
 
-    def _attempts(self, request: httpx.Request) -> Generator[float, _Outcome, httpx.Response]:
-        """Yields the seconds to wait before each attempt, and receives its outcome."""
+    def _attempts(self, request: httpx.Request) -> Generator[float | None, _Outcome | None, httpx.Response]:
+        """Yields the seconds to wait, or None to have the request sent, and receives the outcome."""
         assumed_skew_ms = self._skew_ms
         self.prepare(request)
-        has_key = f"{self.options.prefix}-idempotency-key" in request.headers
-        is_repeatable = has_key or request.method in _REPEATABLE
+        key, expiry = (f"{self.options.prefix}-{name}" for name in ("idempotency-key", "request-expiry"))
+        is_repeatable = key in request.headers or request.method in _REPEATABLE
         failures, was_corrected = 0, False
-        outcome = yield 0
-        while not (isinstance(outcome, httpx.Response) and outcome.status_code < 300):
+        while True:
+            outcome = yield None
+            if isinstance(outcome, httpx.Response) and outcome.status_code < 300:
+                return outcome
             if not was_corrected and self._corrects_clock(outcome, assumed_skew_ms):
                 was_corrected = True
+                # The refusal may have used up the key. After a retry, the key stays: an attempt may have been executed.
+                if not failures:
+                    request.headers.pop(key, None)
                 self.prepare(request)
-                outcome = yield 0
                 continue
             failures += 1
             wait = self._wait(outcome, failures, is_repeatable)
             if wait is None:
                 raise ApiError(outcome) if isinstance(outcome, httpx.Response) else outcome
-            outcome = yield wait
-        return outcome
+            yield wait
+            deadline_ms = float(request.headers.get(expiry, "inf"))
+            if deadline_ms - self.options.now_ms() - self._skew_ms < _LEAST_TIME_LEFT_MS:
+                self.prepare(request)
 
-    def _wait(self, outcome: _Outcome, failures: int, is_repeatable: bool) -> float | None:
+    def _wait(self, outcome: _Outcome | None, failures: int, is_repeatable: bool) -> float | None:
         """The seconds before the next attempt; None if there is none."""
         status = outcome.status_code if isinstance(outcome, httpx.Response) else None
         is_uncertain = status is None or status in _UNCERTAIN
@@ -196,7 +205,7 @@ class Transport(httpx.BaseTransport, httpx.AsyncBaseTransport):
         # `float`, because `int` refuses thousands of digits.
         return None if float(after) > _LONGEST_WAIT_S else int(after) + int(250 * self.options.random()) / 1000
 
-    def _corrects_clock(self, outcome: _Outcome, assumed_ms: int) -> bool:
+    def _corrects_clock(self, outcome: _Outcome | None, assumed_ms: int) -> bool:
         if not isinstance(outcome, httpx.Response) or ApiError(outcome).code != "request_expired":
             return False
         try:
@@ -211,11 +220,15 @@ class Transport(httpx.BaseTransport, httpx.AsyncBaseTransport):
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         attempts = self._attempts(request)
-        wait = next(attempts)
+        outcome: _Outcome | None = None
         while True:
-            if wait:
+            try:
+                wait = attempts.send(outcome)
+            except StopIteration as end:
+                return end.value
+            if wait is not None:
                 self.options.sleep(wait)
-            outcome: _Outcome
+                continue
             try:
                 deadline = _deadline_of(request)
                 outcome = self.sync.handle_request(request)
@@ -223,18 +236,18 @@ class Transport(httpx.BaseTransport, httpx.AsyncBaseTransport):
                 outcome.read()
             except httpx.TransportError as error:
                 outcome = error
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        attempts = self._attempts(request)
+        outcome: _Outcome | None = None
+        while True:
             try:
                 wait = attempts.send(outcome)
             except StopIteration as end:
                 return end.value
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        attempts = self._attempts(request)
-        wait = next(attempts)
-        while True:
-            if wait:
+            if wait is not None:
                 await self.options.sleep_async(wait)
-            outcome: _Outcome
+                continue
             try:
                 deadline = _deadline_of(request)
                 outcome = await self.unblocking.handle_async_request(request)
@@ -242,10 +255,6 @@ class Transport(httpx.BaseTransport, httpx.AsyncBaseTransport):
                 await outcome.aread()
             except httpx.TransportError as error:
                 outcome = error
-            try:
-                wait = attempts.send(outcome)
-            except StopIteration as end:
-                return end.value
 
 
 class Custos(Client):
