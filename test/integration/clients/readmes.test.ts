@@ -3,14 +3,15 @@ import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { aliceKey } from '../../../mocks/authorization-keys.ts';
 import { isLong } from '../../figures/figure.ts';
 import { temporaryFolder } from '../../support/run-custos.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 import { startWebhookReceiver } from '../../support/webhook-receiver.ts';
 import { clientsFolder, languages } from './languages.ts';
 
-// Runs the code of clients/*/README.md as a reader would: blocks become files of a folder. Only the base URL, the port
-// of the receiver and the command are substituted.
+// Runs the code of clients/*/README.md and docs/clients.md as a reader would: blocks become files of a folder. Only the
+// base URL, the port of the receiver and the command are substituted.
 const run = promisify(execFile);
 
 interface Readme {
@@ -26,6 +27,25 @@ interface Readme {
   /** Examples of large packages, which are only run with TEST_LONG=1: `go-ethereum` alone compiles for half a minute. */
   readonly largeExamples: Readonly<Record<string, RegExp>>;
 }
+
+const pemOf = (base64: string) => `-----BEGIN PRIVATE KEY-----\n${base64}\n-----END PRIVATE KEY-----\n`;
+
+/** The signature of Alice's wallet, in whatever form a language prints a response. */
+const tenLines = /0x0f9af48078621de0841dc488bfe5c7545d536a0bd4e04b362fc968984b511268/;
+/** docs/clients.md shows the statements; its readers put them into a program. */
+const goProgram = (statements: string) => `package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	custos "custos.example/client"
+)
+
+func main() {
+${statements}}
+`;
 
 const typescript: Readme = {
   language: 'typescript',
@@ -43,6 +63,7 @@ const typescript: Readme = {
   examples: {
     'first.ts': /^ethereum 0x[\dA-Fa-f]{40}\n$/,
     'sign.ts': 'sign-output',
+    'ten-lines.ts': tenLines,
     'retry.ts': /^true\n$/,
     'list.ts': /^(\S+\n){10,20}$/,
     'webhook.ts': /^wallet\.archived true\n$/,
@@ -61,6 +82,7 @@ const python: Readme = {
   examples: {
     'first.py': /^ethereum 0x[\dA-Fa-f]{40}\n$/,
     'sign.py': 'sign-output',
+    'ten-lines.py': tenLines,
     'retry.py': /^True\n$/,
     'list.py': /^(\S+\n){10,20}$/,
     'webhook.py': /^wallet\.archived True\n$/,
@@ -84,6 +106,7 @@ const go: Readme = {
   examples: {
     'first.go': /^ethereum 0x[\dA-Fa-f]{40}\n(\w{24}\n){11,20}$/,
     'sign.go': 'sign-output',
+    'ten-lines.go': tenLines,
     'retry.go': /^true\n$/,
     'webhook.go': /^wallet\.archived true\n$/,
     'keys.go': /^true\n$/,
@@ -91,13 +114,20 @@ const go: Readme = {
   largeExamples: { 'eth.go': /^1 10000000000000000\n$/ },
 };
 
+const overview = readFileSync(join(clientsFolder, '../docs/clients.md'), 'utf8');
+const languageOf: Readonly<Record<string, string>> = { ts: 'typescript', python: 'python', go: 'go' };
+
 describe.each([typescript, python, go])('$language', (client) => {
   const { language, prepare, command, names, examples, largeExamples } = client;
   const readme = readFileSync(join(clientsFolder, language, 'README.md'), 'utf8');
+  const marked = /<!-- test: ([\w.-]+) -->\n```(\w*)\n([\s\S]*?)```/g;
+  const ofOverview = [...overview.matchAll(marked)].filter(
+    ([, , written]) => languageOf[written!] === language,
+  );
   const blocks = new Map(
-    [...readme.matchAll(/<!-- test: ([\w.-]+) -->\n```\w*\n([\s\S]*?)```/g)].map(([, name, code]) => [
+    [...readme.matchAll(marked), ...ofOverview].map(([, name, , code]) => [
       name!,
-      code!,
+      name === 'ten-lines.go' ? goProgram(code!) : code!,
     ]),
   );
   let reason: string | undefined;
@@ -123,6 +153,7 @@ describe.each([typescript, python, go])('$language', (client) => {
         .replaceAll('3000', port);
       if (name.includes('.')) writeFileSync(join(folder, name), adapted);
     }
+    writeFileSync(join(folder, 'alice.pem'), pemOf(aliceKey.privateKey));
     const { missing, build } = languages.find(({ name }) => name === language)!;
     reason = await missing();
     if (reason !== undefined) return;
