@@ -110,7 +110,12 @@ function uuidVersion4(entropy: Entropy): string {
   return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-');
 }
 
-/** Generates identifiers with more than 120 bits of entropy each. */
+/**
+ * Generates identifiers with more than 120 bits of entropy each.
+ *
+ * INVARIANT: nothing gives the second and the third character a meaning, nor the first three digits of a UUID. They are
+ * reserved for the bucket of an app that is spread over several cells (docs/decisions/0023-the-bucket-in-ids.md).
+ */
 export function makeIds(entropy: Entropy): Ids {
   const cuid = (): string => `c${randomCharacters(entropy, alphanumerics, 24)}`;
   return {

@@ -34,3 +34,22 @@ test('all characters are equally likely', () => {
   // 35 degrees of freedom: 74 is passed once in ten thousand. Bytes taken modulo 36 would give over 2,000.
   expect(chiSquared).toBeLessThan(74);
 });
+
+test('the characters that are reserved for a bucket spread ids evenly over 16 buckets', () => {
+  const ids = makeIds(seededEntropy('buckets'));
+  const kinds = {
+    cuid2: () => Number.parseInt(ids.cuid2().slice(1, 3), 36),
+    cuid: () => Number.parseInt(ids.cuid().slice(1, 3), 36),
+    user: () => Number.parseInt(ids.userDid().slice('did:service:'.length).slice(1, 3), 36),
+    uuid: () => Number.parseInt(ids.uuid().slice(0, 3), 16),
+  };
+  const draws = 16_000;
+  for (const [kind, draw] of Object.entries(kinds)) {
+    const counts = Array.from({ length: 16 }, () => 0);
+    for (let count = 0; count < draws; count += 1) counts[draw() % 16]! += 1;
+    const expected = draws / 16;
+    const chiSquared = counts.reduce((sum, count) => sum + (count - expected) ** 2 / expected, 0);
+    // 15 degrees of freedom: 44 is passed once in ten thousand.
+    expect(chiSquared, kind).toBeLessThan(44);
+  }
+});
