@@ -73,6 +73,7 @@ export async function startProduction(
   const keyStore = measuredKeyStore(signer.keyStore, metrics?.keyStore);
   const chains = connectChains(config.rpc, log, {
     namedTokens: tokensNamedOn,
+    cells: config.cells.cells.length,
     observe: metrics?.node,
     observeDisagreement: metrics?.disagreement,
   });

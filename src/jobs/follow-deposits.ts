@@ -20,9 +20,16 @@ type Followed = AnyChain & Required<Pick<AnyChain, 'transfersAfter'>>;
  */
 export function followDeposits({ services, inUnit }: JobContext): Job {
   const report = outagesIn(services.log, 'the transfers of a chain could not be read; it is tried again');
+  /** The last known positions. Another process may have read on, so they only save a claim. */
+  const positions = new Map<string, string | undefined>();
+  const hasNews = async (chain: Followed): Promise<boolean> =>
+    chain.transfersAwait === undefined ||
+    !positions.has(chain.caip2) ||
+    chain.transfersAwait(positions.get(chain.caip2));
   /** Reads a page of transfers. Returns whether more can be read immediately. */
   const read = async (chain: Followed): Promise<boolean> => {
     const { caip2, transferLeaseMs: leaseMs } = chain;
+    if (!(await hasNews(chain))) return false;
     const claimant = { owner: services.processId, nowMs: services.clock.now() };
     const claim = await inUnit((em) => claimTransfers(em, { ...claimant, caip2, leaseMs }));
     if (claim === undefined) return false;
@@ -34,6 +41,7 @@ export function followDeposits({ services, inUnit }: JobContext): Job {
       if (isNew)
         await inUnit((em, notes) => recordDeposits({ ...context, em, notes }, { caip2, ...claim, ...page }));
       else if (leaseMs !== undefined) await inUnit((em) => releaseTransfers(em, caip2, claimant.owner));
+      positions.set(caip2, page.position);
       return hasMore;
     } catch (err) {
       if (leaseMs !== undefined) await inUnit((em) => releaseTransfers(em, caip2, claimant.owner));

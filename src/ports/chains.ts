@@ -168,6 +168,11 @@ interface Chain {
   /** Returns the next transfers on the chain; on a chain that may reorganize, only final ones. */
   transfersAfter?(reading: TransferReading): Promise<TransferPage>;
   /**
+   * Returns whether `transfersAfter` may return something new for this position. Undefined for chains that cannot tell
+   * at less cost than `transfersAfter`.
+   */
+  transfersAwait?(position: string | undefined): Promise<boolean>;
+  /**
    * How long one process may claim reading the next transfers, ms. Undefined if reading takes too little time to need a
    * claim.
    */

@@ -21,6 +21,11 @@ interface Endpoints {
 interface ConnectOptions {
   /** Returns the addresses of the chain's named tokens. */
   readonly namedTokens?: (caip2: string) => readonly string[];
+  /**
+   * The number of cells that read the transfers of each chain. They share what is read. Undefined for programs that read
+   * no transfers repeatedly.
+   */
+  readonly cells?: number | undefined;
   readonly observe?: ObserveNode | undefined;
   readonly observeDisagreement?: ObserveDisagreement | undefined;
 }
@@ -45,7 +50,7 @@ export function connectChains(
 function connect(
   endpoints: Endpoints,
   log: Log,
-  { namedTokens = () => [], observe, observeDisagreement }: ConnectOptions,
+  { namedTokens = () => [], cells, observe, observeDisagreement }: ConnectOptions,
 ): AnyChain {
   const { caip2, urls, ceilings, compareAgainMs } = endpoints;
   const confirmations = confirmationsOf(caip2, endpoints.confirmations);
@@ -58,7 +63,7 @@ function connect(
     const load = loadOnce(async () => {
       const { connectEvm } = await import('./evm.ts');
       const tokens = namedTokens(caip2).map((address) => address.toLowerCase());
-      return connectEvm({ ...options, namedTokens: tokens });
+      return connectEvm({ ...options, namedTokens: tokens, cells });
     });
     const chainId = BigInt(caip2.slice('eip155:'.length));
     return {
@@ -80,6 +85,7 @@ function connect(
         'code',
       ),
       ...(isFollowed ? followed(load) : {}),
+      ...(isFollowed && cells !== undefined ? lazyMethods<EvmChain>(load)('transfersAwait') : {}),
     };
   }
   const load = loadOnce(async () => {

@@ -18,6 +18,13 @@ import {
   readHeader,
 } from './evm-blocks.ts';
 import { allEqual, type Nodes, type Read } from './nodes.ts';
+import {
+  type BlockReader,
+  type FinalBlock,
+  type SharedBlocks,
+  shareBlocks,
+  withRecipients,
+} from './shared-blocks.ts';
 
 /** The maximum number of blocks in one page. It limits the work of a page after an outage. */
 const PAGE_BLOCKS = 16;
@@ -46,6 +53,25 @@ export interface EvmTransfersOptions {
   readonly namedTokens: readonly string[];
 }
 
+/** A source of transfers, with what its readings share; undefined if they share nothing. */
+export interface TransferSource extends EvmTransfersOptions {
+  readonly shared: SharedBlocks | undefined;
+}
+
+/**
+ * @param cells the number of cells that read the transfers of the chain; undefined to read everything again each time.
+ */
+export function transferSource(options: EvmTransfersOptions, cells: number | undefined): TransferSource {
+  return { ...options, shared: cells === undefined ? undefined : shareBlocks(readerOf(options), cells > 1) };
+}
+
+function readerOf(options: EvmTransfersOptions): BlockReader {
+  return {
+    head: () => lowestHead(options),
+    block: async (number) => withRecipients(await blockAt(options, number)),
+  };
+}
+
 /** The block at which the next page begins. */
 interface Cursor {
   /** The last block that was read. It was read completely unless `place` is set. */
@@ -64,12 +90,14 @@ interface Cursor {
  * internal calls are not found, because no method of plain JSON-RPC lists them.
  */
 export async function evmTransfersAfter(
-  options: EvmTransfersOptions,
+  source: TransferSource,
   reading: TransferReading,
 ): Promise<TransferPage> {
+  const { shared, ...options } = source;
+  const reader = shared ?? readerOf(options);
   const cursor = readCursor(reading.after);
-  const last = (await lowestHead(options)) - options.confirmations + 1n;
-  if (last < 0n || (cursor !== undefined && last <= cursor.block && cursor.place === undefined)) {
+  const last = (await reader.head()) - options.confirmations + 1n;
+  if (!isBehind(cursor, last)) {
     return { transfers: [], position: reading.after, hasMore: false };
   }
   if (cursor === undefined) {
@@ -80,13 +108,32 @@ export async function evmTransfersAfter(
       hasMore: false,
     };
   }
-  return readFrom(options, { cursor, last, reading });
+  return readFrom(source, { reader, cursor, last, reading });
 }
 
-async function readFrom(
-  options: EvmTransfersOptions,
-  { cursor, last, reading }: { cursor: Cursor; last: bigint; reading: TransferReading },
-): Promise<TransferPage> {
+/** Returns whether a reading from a position may find something: always if the head is not shared. */
+export async function transfersAwait(
+  { shared, confirmations }: TransferSource,
+  position: string | undefined,
+): Promise<boolean> {
+  if (shared === undefined) return true;
+  return isBehind(readCursor(position), (await shared.head()) - confirmations + 1n);
+}
+
+/** Returns whether there is something to read up to the last final block. */
+function isBehind(cursor: Cursor | undefined, last: bigint): boolean {
+  return last >= 0n && (cursor === undefined || last > cursor.block || cursor.place !== undefined);
+}
+
+interface Range {
+  readonly reader: BlockReader;
+  readonly cursor: Cursor;
+  readonly last: bigint;
+  readonly reading: TransferReading;
+}
+
+async function readFrom(source: TransferSource, range: Range): Promise<TransferPage> {
+  const { reader, cursor, last, reading } = range;
   const transfers: ChainTransfer[] = [];
   let at = cursor;
   const first = cursor.place === undefined ? cursor.block + 1n : cursor.block;
@@ -94,14 +141,14 @@ async function readFrom(
   for (let from = first; from <= end; from += BigInt(AT_ONCE)) {
     const size = end - from + 1n < AT_ONCE ? Number(end - from + 1n) : AT_ONCE;
     const numbers = Array.from({ length: size }, (_, index) => from + BigInt(index));
-    const blocks = await Promise.all(numbers.map((number) => blockAt(options, number)));
+    const blocks = await Promise.all(numbers.map((number) => reader.block(number)));
     for (const block of blocks) {
       const isPartial = at.place !== undefined;
       const isSame = isPartial ? short(block.hash) === at.hashes[0] : isNext(at, block);
-      if (!isSame) return { transfers, position: writeCursor(await lastCommon(options, at)), hasMore: true };
+      if (!isSame) return { transfers, position: writeCursor(await lastCommon(source, at)), hasMore: true };
       const found = await watchedIn(block, at.place, reading.watched);
       const taken = found.slice(0, reading.limit - transfers.length);
-      transfers.push(...(await executed(options, block, taken)));
+      transfers.push(...(await executed(source, block, taken)));
       const hashes = isPartial ? at.hashes : [short(block.hash), ...at.hashes].slice(0, KEPT_HASHES);
       const place = taken.length < found.length ? taken.at(-1)?.place : undefined;
       at = { block: block.number, place, hashes };
@@ -113,12 +160,12 @@ async function readFrom(
 
 /** Returns the transfers of a block after a place, with watched recipients. */
 async function watchedIn(
-  { transfers }: ReadBlock,
+  { transfers, recipients: known }: FinalBlock,
   place: string | undefined,
   watched: TransferReading['watched'],
 ): Promise<readonly BlockTransfer[]> {
   const rest = transfers.slice(1 + transfers.findIndex((transfer) => transfer.place === place));
-  const recipients = new Map(rest.map(({ recipient }) => [recipient, checksumAddress(recipient.slice(2))]));
+  const recipients = new Map(rest.map(({ recipient }) => [recipient, known.get(recipient)!]));
   if (recipients.size === 0) return [];
   const ours = await watched.among([...recipients.values()]);
   return rest.filter(({ recipient }) => ours.has(recipients.get(recipient)!));
@@ -152,7 +199,9 @@ function isNext({ block, hashes }: Cursor, next: ReadBlock): boolean {
  * Finds the last block that is still in the chain, after a reorganization deeper than the confirmations. The position
  * moves back to it. Transfers that the new blocks contain again have the same key.
  */
-async function lastCommon(options: EvmTransfersOptions, { block, hashes }: Cursor): Promise<Cursor> {
+async function lastCommon(options: TransferSource, { block, hashes }: Cursor): Promise<Cursor> {
+  // The kept blocks may have been replaced too.
+  options.shared?.drop();
   let depth = 0;
   for (; depth < hashes.length - 1; depth += 1) {
     const { hash } = await headerAt(options, block - BigInt(depth));

@@ -11,7 +11,13 @@ import {
   revertReason,
   simulateSequence,
 } from './evm-status.ts';
-import { type EvmTransfersOptions, evmTransfersAfter, movementsOf } from './evm-transfers.ts';
+import {
+  type EvmTransfersOptions,
+  evmTransfersAfter,
+  movementsOf,
+  transferSource,
+  transfersAwait,
+} from './evm-transfers.ts';
 import {
   allEqual,
   makeNodes,
@@ -39,6 +45,8 @@ export interface EvmOptions extends Pick<EvmTransfersOptions, 'confirmations' | 
   readonly urls: readonly string[];
   readonly log: Log;
   readonly compareAgainMs?: number | undefined;
+  /** The number of cells that read the transfers of the chain. Undefined: nothing that was read is kept. */
+  readonly cells?: number | undefined;
   readonly observe?: ObserveNode | undefined;
   readonly observeDisagreement?: ObserveDisagreement | undefined;
 }
@@ -54,6 +62,7 @@ export function connectEvm(options: EvmOptions): EvmChain {
       if (found !== chainId) throw new WrongChainError(caip2, `eip155:${found}`);
     },
   });
+  const source = transferSource({ nodes, caip2, log, confirmations, namedTokens }, options.cells);
   return {
     kind: 'evm',
     caip2,
@@ -88,8 +97,8 @@ export function connectEvm(options: EvmOptions): EvmChain {
       return { isAccepted: false, ...classifyRefusal(outcome.refusal), isPartial: !outcome.isByAll };
     },
     statusOf: (hash, signedBytes) => evmStatusOf(nodes, hash, signedBytes),
-    transfersAfter: (reading) =>
-      evmTransfersAfter({ nodes, caip2, log, confirmations, namedTokens }, reading),
+    transfersAfter: (reading) => evmTransfersAfter(source, reading),
+    transfersAwait: (position) => transfersAwait(source, position),
   };
 }
 
