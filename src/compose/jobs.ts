@@ -1,5 +1,6 @@
 import { DELIVER_EVENTS, deliverEvents } from '../jobs/deliver-events.ts';
 import { expireIntents } from '../jobs/expire-intents.ts';
+import { FIND_DUE_WORK, findDueWork } from '../jobs/find-due-work.ts';
 import { followDeposits } from '../jobs/follow-deposits.ts';
 import { followExternalSteps } from '../jobs/follow-external-steps.ts';
 import { followFiatCustomers } from '../jobs/follow-fiat-customers.ts';
@@ -8,15 +9,15 @@ import { followTransactions } from '../jobs/follow-transactions.ts';
 import type { Heartbeat } from '../jobs/heartbeat.ts';
 import type { JobContext } from '../jobs/job-context.ts';
 import { keepCards } from '../jobs/keep-cards.ts';
-import { keepPartitions } from '../jobs/keep-partitions.ts';
+import { KEEP_PARTITIONS, keepPartitions } from '../jobs/keep-partitions.ts';
 import { pullBack } from '../jobs/pull-back-checks.ts';
 import { readEffects } from '../jobs/read-effects.ts';
 import { releaseClaims } from '../jobs/release-claims.ts';
 import { runAutomations } from '../jobs/run-automations.ts';
 import { runWalletActions } from '../jobs/run-wallet-actions.ts';
 import { type Job, type JobRunner, type ObserveJob, startJobs } from '../jobs/runner.ts';
-import { sequenceAudit } from '../jobs/sequence-audit.ts';
-import { sweepExpired } from '../jobs/sweep-expired.ts';
+import { SEQUENCE_AUDIT, sequenceAudit } from '../jobs/sequence-audit.ts';
+import { SWEEP_EXPIRED, sweepExpired } from '../jobs/sweep-expired.ts';
 import type { RestoreWatch } from '../jobs/watch-restores.ts';
 import type { AuditTrail, WriteFreeze } from '../ports/audit.ts';
 import type { Services } from '../ports/operation-context.ts';
@@ -49,11 +50,15 @@ interface JobsOptions {
   readonly restores?: RestoreWatch | undefined;
 }
 
-/** Creates the jobs of a server without starting them, except the heartbeat. */
+/**
+ * Creates the jobs of a server without starting them, except the heartbeat.
+ *
+ * @param wakeSoon called with the name of a job that has something to do.
+ */
 export function jobsOf(
   services: Services,
   openUnit: OpenUnit,
-  { alive, delay, audit, restores }: JobsOptions,
+  { alive, delay, audit, restores, wakeSoon }: JobsOptions & { readonly wakeSoon: (job: string) => void },
 ): Job[] {
   const contextOf = (job: string): JobContext => ({
     services,
@@ -64,6 +69,7 @@ export function jobsOf(
   const writePayload = (payload: string): string =>
     brand === undefined ? payload : JSON.stringify(brand.writeBody(JSON.parse(payload)));
   return [
+    findDueWork({ ...contextOf(FIND_DUE_WORK), wakeSoon }),
     followTransactions(contextOf('follow-transactions')),
     readEffects(contextOf('read-effects')),
     followExternalSteps(contextOf('follow-external-steps')),
@@ -74,13 +80,16 @@ export function jobsOf(
     keepCards(contextOf('keep-cards')),
     runWalletActions(contextOf('run-wallet-actions')),
     deliverEvents({ ...contextOf(DELIVER_EVENTS), alive, delay, writePayload }),
-    sweepExpired(contextOf('sweep-expired')),
+    sweepExpired(contextOf(SWEEP_EXPIRED)),
     expireIntents(contextOf('expire-intents')),
-    sequenceAudit({ ...contextOf('sequence-audit'), openReader, freeze: restores?.freeze }),
+    sequenceAudit({ ...contextOf(SEQUENCE_AUDIT), openReader, freeze: restores?.freeze }),
     pullBack(contextOf('pull-back-checks')),
-    keepPartitions(contextOf('keep-partitions')),
+    keepPartitions(contextOf(KEEP_PARTITIONS)),
   ];
 }
+
+/** The jobs that are idle while this process changes nothing. */
+const awaitingChanges: readonly string[] = [FIND_DUE_WORK, SEQUENCE_AUDIT, SWEEP_EXPIRED, KEEP_PARTITIONS];
 
 /**
  * Starts the background work.
@@ -98,6 +107,8 @@ export function startBesideRequests(
       committed(notes) {
         options.restores?.acknowledge(notes);
         if (notes.hasDeliveries) jobs.wake(DELIVER_EVENTS);
+        if (notes.hasDeliveries || notes.lastRecord !== undefined || notes.changes.length > 0)
+          for (const name of awaitingChanges) jobs.wakeSoon(name);
       },
     });
     // Read-only work has no commit to acknowledge or announce.
@@ -105,7 +116,10 @@ export function startBesideRequests(
   };
   const openUnit = watch(units);
   const { alive, restores } = options;
-  const all = jobsOf(services, watch(options.jobUnits ?? units), options);
+  const all = jobsOf(services, watch(options.jobUnits ?? units), {
+    ...options,
+    wakeSoon: (name) => jobs.wakeSoon(name),
+  });
   const held =
     restores === undefined ? all : [...all.map((job) => unlessFrozen(job, restores.freeze)), restores];
   const jobs = startJobs(held, services.log, observe);
@@ -114,8 +128,9 @@ export function startBesideRequests(
 
 /**
  * Jobs that run even during a write freeze, because the audit log must always order the records of what has happened.
+ * `find-due-work` only reads and wakes the others.
  */
-const runsDuringFreeze: ReadonlySet<string> = new Set(['sequence-audit']);
+const runsDuringFreeze: ReadonlySet<string> = new Set([FIND_DUE_WORK, SEQUENCE_AUDIT]);
 
 /** Wraps a job so that it does nothing during a write freeze. */
 function unlessFrozen(job: Job, { reason }: WriteFreeze): Job {

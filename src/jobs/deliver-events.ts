@@ -7,13 +7,14 @@ import type { DelayDelivery } from '../ports/requests.ts';
 import { startAttemptJournal } from './attempt-journal.ts';
 import { createDeliverySlots } from './delivery-slots.ts';
 import { type EndpointWorker, startEndpointWorker, type WorkerOptions } from './endpoint-worker.ts';
+import { WOKEN_IDLE_MS } from './find-due-work.ts';
 import { fewAtOnce } from './job-context.ts';
 import type { Job } from './runner.ts';
 
 /** The name of the job, for `wake`. */
 export const DELIVER_EVENTS = 'deliver-events';
 
-/** The longest time until the job notices retries, and events that other processes recorded. */
+/** The pause between batches while `find-due-work` finds events or retries that are due. */
 const EVERY_MS = 1_000;
 const EVENTS_AT_ONCE = 200;
 /**
@@ -75,6 +76,9 @@ export function deliverEvents(
   return {
     name: DELIVER_EVENTS,
     everyMs: EVERY_MS,
+    idleMs: WOKEN_IDLE_MS,
+    // The endpoints of running workers are read again in every run.
+    isIdle: () => workers.size === 0,
     async run(again) {
       const nowMs = services.clock.now();
       const { eventCount, endpointIds } = await inUnit((em) =>

@@ -1,5 +1,6 @@
 import { SETTLED_AT_ONCE, settleInterruptedIntents } from '../domain/requests/intents/execute-intent.ts';
 import { EXPIRED_AT_ONCE, expireIntents as expire } from '../domain/requests/intents/intent.ts';
+import { WOKEN_IDLE_MS } from './find-due-work.ts';
 import type { JobContext } from './job-context.ts';
 import type { Job } from './runner.ts';
 
@@ -10,6 +11,7 @@ export function expireIntents({ services, inUnit }: JobContext): Job {
   return {
     name: 'expire-intents',
     everyMs: EVERY_MS,
+    idleMs: WOKEN_IDLE_MS,
     async run() {
       const nowMs = services.clock.now();
       const expired = await inUnit((em) => expire(em, nowMs));

@@ -8,6 +8,7 @@ import {
   systemOfStep,
 } from '../domain/money/wallet-actions/due-steps.ts';
 import type { ExternalKind } from '../domain/money/wallet-actions/wallet-action-steps.ts';
+import { WOKEN_IDLE_MS } from './find-due-work.ts';
 import { type JobContext, jobApart, outagesIn } from './job-context.ts';
 import type { Job } from './runner.ts';
 
@@ -36,6 +37,7 @@ export function followExternalSteps({ services, inUnit }: JobContext): Job {
   return jobApart({
     name: 'follow-external-steps',
     everyMs: EVERY_MS,
+    idleMs: WOKEN_IDLE_MS,
     batch: BATCH,
     subjectOf: (due: DueExternalStep) => JSON.stringify(systemOfStep(due)),
     claim(busySubjects, limit) {

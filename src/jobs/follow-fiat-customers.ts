@@ -4,6 +4,7 @@ import {
   storeClaimed,
 } from '../domain/money/fiat-customers/customer-snapshot.ts';
 import type { FiatPlace } from '../ports/fiat.ts';
+import { WOKEN_IDLE_MS } from './find-due-work.ts';
 import { type JobContext, jobApart, outagesIn } from './job-context.ts';
 import type { Job } from './runner.ts';
 
@@ -21,6 +22,7 @@ export function followFiatCustomers({ services, inUnit }: JobContext): Job {
   return jobApart({
     name: 'follow-fiat-customers',
     everyMs: EVERY_MS,
+    idleMs: WOKEN_IDLE_MS,
     batch: BATCH,
     subjectOf,
     claim(subjects, limit) {

@@ -16,6 +16,7 @@ import {
   recordFiatDeposits,
 } from '../domain/money/fiat-deposits/record-fiat-deposits.ts';
 import type { FiatPlace } from '../ports/fiat.ts';
+import { WOKEN_IDLE_MS } from './find-due-work.ts';
 import { type JobContext, jobApart, outagesIn } from './job-context.ts';
 import type { Job } from './runner.ts';
 
@@ -80,6 +81,7 @@ export function followFiatDeposits({ services, inUnit }: JobContext): Job {
   return jobApart<Due>({
     name: 'follow-fiat-deposits',
     everyMs: EVERY_MS,
+    idleMs: WOKEN_IDLE_MS,
     // At most `BATCH` rows of each kind are claimed, and one page of a history is read.
     batch: Number.POSITIVE_INFINITY,
     subjectOf,

@@ -11,6 +11,7 @@ import {
 } from '../domain/money/transactions/follow-transaction.ts';
 import { findFinalSibling, readDoubt } from '../domain/money/transactions/reorgs-and-replacements.ts';
 import type { TransactionRow, TransactionStatus } from '../domain/money/transactions/transaction.entity.ts';
+import { WOKEN_IDLE_MS } from './find-due-work.ts';
 import { fewAtOnce, type JobContext, jobApart, outagesIn } from './job-context.ts';
 import type { Job } from './runner.ts';
 
@@ -78,6 +79,7 @@ export function followTransactions({ services, inUnit: openUnit }: JobContext): 
   return jobApart({
     name: 'follow-transactions',
     everyMs: EVERY_MS,
+    idleMs: WOKEN_IDLE_MS,
     batch: BATCH,
     subjectOf: ({ caip2 }: DueTransaction) => caip2,
     claim(busy, limit) {

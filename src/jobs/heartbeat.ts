@@ -52,8 +52,13 @@ interface Watched {
   readonly misses: number;
 }
 
-/** @param context its units should use a separate connection, so that heartbeats do not wait for other work. */
-export function heartbeat({ services, inUnit }: JobContext): Heartbeat {
+interface HeartbeatOptions extends JobContext {
+  /** Called after the work of a dead process was released. */
+  readonly onTakeOver?: (() => void) | undefined;
+}
+
+/** @param options its units should use a separate connection, so that heartbeats do not wait for other work. */
+export function heartbeat({ services, inUnit, onTakeOver }: HeartbeatOptions): Heartbeat {
   const { clock, machine, log, processId: owner } = services;
   let watched: ReadonlyMap<string, Watched> = new Map();
   let lastBeatMs = Number.NEGATIVE_INFINITY;
@@ -65,18 +70,22 @@ export function heartbeat({ services, inUnit }: JobContext): Heartbeat {
   async function beat(): Promise<ReadonlyMap<string, number>> {
     // Read before the statement: the process counts as alive from the statement's commit on, which is later.
     const startedMs = machine.now();
-    const read = await inUnit(async (em) => {
-      const isKnown = await countBeat(em, owner);
-      if (!isKnown) await registerProcess(em, { owner, nowMs: clock.now() });
-      return { isKnown, others: await beatsOfOthers(em, owner) };
-    });
-    if (!read.isKnown && isRegistered) {
+    const counted = await inUnit((em) => countBeat(em, owner));
+    const others = counted ?? (await register());
+    if (counted === undefined && isRegistered) {
       losses += 1;
       log.warn({ process: owner }, 'this process was suspended; another process has taken over its work');
     }
     isRegistered = true;
     lastBeatMs = startedMs;
-    return read.others;
+    return others;
+  }
+
+  function register(): Promise<ReadonlyMap<string, number>> {
+    return inUnit(async (em) => {
+      await registerProcess(em, { owner, nowMs: clock.now() });
+      return beatsOfOthers(em, owner);
+    });
   }
 
   /** Sends a heartbeat. The first of several concurrent callers sends it for all of them. */
@@ -97,7 +106,9 @@ export function heartbeat({ services, inUnit }: JobContext): Heartbeat {
       if (wasRemoved) await releaseClaims(services, { em, notes }, { owner: id, nowMs: clock.now() });
       return wasRemoved;
     });
-    if (isDead) log.warn({ process: id }, 'another server process has died; its work was released');
+    if (!isDead) return;
+    log.warn({ process: id }, 'another server process has died; its work was released');
+    onTakeOver?.();
   }
 
   return {

@@ -51,7 +51,7 @@ export function fewAtOnce(inUnit: JobContext['inUnit'], most: number): JobContex
 }
 
 /** A job that calls external systems, such as chains and providers. Each external system is a subject. */
-interface WorkApart<Row> extends Pick<Job, 'name' | 'everyMs'> {
+interface WorkApart<Row> extends Pick<Job, 'name' | 'everyMs' | 'idleMs'> {
   /** Claims at most `limit` due rows, except those of the subjects in `busy`. */
   claim(busy: readonly string[], limit: number): Promise<readonly Row[]>;
   readonly batch: number;
@@ -65,7 +65,7 @@ interface WorkApart<Row> extends Pick<Job, 'name' | 'everyMs'> {
  * batch waits for a subject only as long as the job would pause anyway. After that, the subject's work continues beside
  * the next batches, which claim no rows of it until the work has ended.
  */
-export function jobApart<Row>({ name, everyMs, claim, batch, subjectOf, work }: WorkApart<Row>): Job {
+export function jobApart<Row>({ name, everyMs, idleMs, claim, batch, subjectOf, work }: WorkApart<Row>): Job {
   const underWay = new Map<string, Promise<void>>();
   let hasMore = false;
   let failures: unknown[] = [];
@@ -96,6 +96,7 @@ export function jobApart<Row>({ name, everyMs, claim, batch, subjectOf, work }: 
   return {
     name,
     everyMs,
+    ...(idleMs !== undefined && { idleMs }),
     async run() {
       for (let isFull = true; isFull; ) {
         const rows = await claim([...underWay.keys()], batch);

@@ -4,6 +4,7 @@ import {
   reportToIssuer,
   settleCard,
 } from '../domain/money/cards/update-card.ts';
+import { WOKEN_IDLE_MS } from './find-due-work.ts';
 import { type JobContext, jobApart, outagesIn } from './job-context.ts';
 import type { Job } from './runner.ts';
 
@@ -31,6 +32,7 @@ export function keepCards({ services, inUnit }: JobContext): Job {
   return jobApart({
     name: 'keep-cards',
     everyMs: EVERY_MS,
+    idleMs: WOKEN_IDLE_MS,
     batch: BATCH,
     subjectOf: ({ card }: DueCard) => card.environment,
     claim: (busy, limit) => inUnit((em) => claimDueCards(em, clock.now(), { busy, limit })),

@@ -1,5 +1,6 @@
 import { claimUnreadSteps, storeEffects, type UnreadStep } from '../domain/money/wallet-actions/due-steps.ts';
 import type { TransactionMovements } from '../ports/chains.ts';
+import { WOKEN_IDLE_MS } from './find-due-work.ts';
 import { fewAtOnce, type JobContext, jobApart, outagesIn } from './job-context.ts';
 import type { Job } from './runner.ts';
 
@@ -32,6 +33,7 @@ export function readEffects({ services, inUnit: openUnit }: JobContext): Job {
   return jobApart({
     name: 'read-effects',
     everyMs: EVERY_MS,
+    idleMs: WOKEN_IDLE_MS,
     batch: BATCH,
     subjectOf: ({ caip2 }: UnreadStep) => caip2,
     claim(busy, limit) {

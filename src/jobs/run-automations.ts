@@ -2,6 +2,7 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { StoredExecution } from '../domain/access/automations/automation.entity.ts';
 import { claimDueExecutions } from '../domain/money/automation-runs/executions.ts';
 import { runExecution } from '../domain/money/automation-runs/run-execution.ts';
+import { WOKEN_IDLE_MS } from './find-due-work.ts';
 import { type JobContext, jobApart, outagesIn } from './job-context.ts';
 import type { Job } from './runner.ts';
 
@@ -24,6 +25,7 @@ export function runAutomations({
   return jobApart({
     name: 'run-automations',
     everyMs: EVERY_MS,
+    idleMs: WOKEN_IDLE_MS,
     batch: BATCH,
     subjectOf: ({ caip2 }: StoredExecution) => caip2,
     claim(busy, limit) {

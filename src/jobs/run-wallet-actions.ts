@@ -1,6 +1,7 @@
 import { endExecutionOfAction } from '../domain/money/automation-runs/executions.ts';
 import { finishWalletActions } from '../domain/money/wallet-actions/finish-wallet-actions.ts';
 import { settleIntentOfAction } from '../domain/requests/intents/execute-intent.ts';
+import { WOKEN_IDLE_MS } from './find-due-work.ts';
 import type { JobContext } from './job-context.ts';
 import type { Job } from './runner.ts';
 
@@ -14,6 +15,7 @@ export function runWalletActions({ services, inUnit }: JobContext): Job {
   return {
     name: 'run-wallet-actions',
     everyMs: EVERY_MS,
+    idleMs: WOKEN_IDLE_MS,
     run: () =>
       inUnit(async (em, notes) => {
         const nowMs = services.clock.now();

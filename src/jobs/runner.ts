@@ -5,6 +5,13 @@ export interface Job {
   readonly name: string;
   /** The pause after a batch that found nothing more to do, in ms of real time. */
   readonly everyMs: number;
+  /**
+   * The pause of an idle job, if it is longer than `everyMs`. `wake` and `wakeSoon` end it. Set it only for a job that
+   * one of them runs in time, so that this pause is no more than a precaution.
+   */
+  readonly idleMs?: number;
+  /** Whether the last batch found nothing that keeps the job busy. Default: always. A busy job pauses for `everyMs`. */
+  isIdle?(): boolean;
   /** Whether the job keeps this pause after a failure, because other jobs depend on it. Other jobs pause longer. */
   readonly keepsPace?: boolean;
   /**
@@ -35,6 +42,8 @@ export interface Job {
 export interface JobRunner {
   /** Runs a job immediately, or once more after its current batch. */
   wake(name: string): void;
+  /** Runs a job no later than `everyMs` after its last batch, even if it is idle. */
+  wakeSoon(name: string): void;
   /**
    * Runs every job except maintenance until none finds more to do. Waits for work that continues after a batch, such
    * as requests to endpoints that do not respond, but at most `patienceMs` of real time.
@@ -77,6 +86,7 @@ export function startJobs(jobs: readonly Job[], log: Log, observe?: ObserveJob):
   };
   return {
     wake: (name) => loops.get(name)?.wake(),
+    wakeSoon: (name) => loops.get(name)?.wakeSoon(),
     act,
     settle: () => settle(0),
     finish: () => settle(Number.POSITIVE_INFINITY),
@@ -113,6 +123,11 @@ function startLoop(job: Job, log: Log, observe: ObserveJob | undefined) {
   let isStopped = false;
   // Set when the job is woken during a batch, which may have checked too early.
   let isWoken = false;
+  // Set when `wakeSoon` is called during a batch.
+  let isExpected = false;
+  // Whether the pause is the long one of an idle job.
+  let isIdling = false;
+  let endedMs = 0;
   let failures = 0;
   // Each batch waits for the previous one, so that in one process a job never runs twice at the same time.
   let last: Promise<unknown> = Promise.resolve();
@@ -144,7 +159,16 @@ function startLoop(job: Job, log: Log, observe: ObserveJob | undefined) {
   };
   const turn = (): void => {
     isWoken = false;
-    void batch().then((hasMore) => rest(failures > 0 ? pauseMs() : hasMore || isWoken ? 0 : job.everyMs));
+    isExpected = false;
+    isIdling = false;
+    void batch().then((hasMore) => {
+      endedMs = performance.now();
+      rest(failures > 0 ? pauseMs() : hasMore || isWoken ? 0 : restMs());
+    });
+  };
+  const restMs = (): number => {
+    isIdling = job.idleMs !== undefined && !isExpected && (job.isIdle?.() ?? true);
+    return isIdling ? job.idleMs! : job.everyMs;
   };
   // A job that every request wakes must not query an unavailable database with every request.
   const pauseMs = (): number =>
@@ -155,10 +179,18 @@ function startLoop(job: Job, log: Log, observe: ObserveJob | undefined) {
     isWoken = true;
     if (failures < 2) rest(0);
   }
+  // HOT: called after every commit of a change.
+  function wakeSoon(): void {
+    isExpected = true;
+    if (!isIdling) return;
+    isIdling = false;
+    rest(Math.max(0, endedMs + job.everyMs - performance.now()));
+  }
 
   rest(job.everyMs);
   return {
     wake,
+    wakeSoon,
     /** Returns whether there was more to do after the first batch. */
     async drain() {
       for (let worked = false; ; worked = true) if (!(await batch())) return worked;

@@ -6,8 +6,11 @@ import {
   signCheckpoint,
 } from '../domain/base/audit/audit-tree.ts';
 import type { WriteFreeze } from '../ports/audit.ts';
+import { WOKEN_IDLE_MS } from './find-due-work.ts';
 import type { JobContext } from './job-context.ts';
 import type { Job } from './runner.ts';
+
+export const SEQUENCE_AUDIT = 'sequence-audit';
 
 /** With this interval, a record is in the log and covered by a signed checkpoint within a second. */
 const EVERY_MS = 500;
@@ -26,8 +29,9 @@ export function sequenceAudit({
 }): Job {
   let seen: SeenLog | undefined;
   return {
-    name: 'sequence-audit',
+    name: SEQUENCE_AUDIT,
     everyMs: EVERY_MS,
+    idleMs: WOKEN_IDLE_MS,
     isUpkeep: true,
     async forget() {
       seen = undefined;

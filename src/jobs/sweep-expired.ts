@@ -9,7 +9,11 @@ import { dropExpiredImports } from '../domain/wallets/wallets/import-wallet.ts';
 import type { JobContext } from './job-context.ts';
 import type { Job } from './runner.ts';
 
+export const SWEEP_EXPIRED = 'sweep-expired';
+
 const EVERY_MS = 60_000;
+/** CHOICE: while nothing changes and nothing has expired, expired rows may stay for five minutes. */
+const IDLE_MS = 5 * 60_000;
 
 /**
  * CHOICE: stored responses and amounts of running totals are kept this much longer than they are valid. A request keeps
@@ -31,13 +35,16 @@ const drops = [dropExpiredSignatures, dropExpiredImports, dropOldDeliveries, dro
  * the audit log, and codes, tokens and grants of devices.
  */
 export function sweepExpired({ services, inUnit }: JobContext): Job {
+  let dropped = 0;
   return {
-    name: 'sweep-expired',
+    name: SWEEP_EXPIRED,
     everyMs: EVERY_MS,
+    idleMs: IDLE_MS,
+    isIdle: () => dropped === 0,
     isUpkeep: true,
     async run() {
       const nowMs = services.clock.now();
-      let dropped = 0;
+      dropped = 0;
       let hasMore = false;
       const count = (rows: number): void => {
         dropped += rows;

@@ -18,6 +18,7 @@ import {
   noteRestore,
   type Restore,
   type RestoreCause,
+  readRestoreState,
   storeIdentity,
 } from '../domain/base/restores/restores.ts';
 import type { CheckpointKeeper, KeptCheckpoint, WriteFreeze } from '../ports/audit.ts';
@@ -46,6 +47,12 @@ import type { Job } from './runner.ts';
  */
 
 const EVERY_MS = 1_000;
+/**
+ * CHOICE: the identity of the database is read in every fifth round while nothing gives a reason to read it. In every
+ * round, the log shows whether the database has lost a change that has a place in it. The identity is needed only to
+ * judge changes without a place, and a broken connection.
+ */
+const IDENTIFIED_ROUNDS = 5;
 /** The interval of checks while it is uncertain which database responds. */
 const AGAIN_MS = 100;
 /** How long a request waits for certainty, and how often it checks. */
@@ -131,6 +138,7 @@ export function watchRestores({
   let keptNote: string | undefined;
   let isKeeping = true;
   let wakeUp: () => void = () => undefined;
+  let rounds = 0;
 
   /**
    * Reads whether changes are refused. Checks the database if it may be another one than before, or lacks something.
@@ -140,13 +148,14 @@ export function watchRestores({
     // Changes that are acknowledged during the check may be missing in what it reads.
     const changes = [...remembered];
     const kept = known === undefined ? await readKept() : undefined;
+    rounds += 1;
+    const isQuiet = changes.length === 0 && doubts === settledDoubts && rounds % IDENTIFIED_ROUNDS !== 0;
     const seen = await inUnit(async (em): Promise<Seen> => {
-      const actual = await identify(em);
-      const restore = await findRestore(em);
-      const evidence = isNewer(restore) ? NO_EVIDENCE : await evidenceOf(em, changes, kept);
+      const actual = isQuiet && known !== undefined ? known : await identify(em);
       // The order matters: a change that has a place now is in the log that is read next.
-      const placed = await findPlaced(em, evidence.changes, evidence.log?.size ?? 0);
-      const now = await readLog(em);
+      const placed = await findPlaced(em, changes, seenLog?.size ?? 0);
+      const { restore, log: now } = await readRestoreState(em);
+      const evidence = isNewer(restore) ? NO_EVIDENCE : await evidenceOf(em, changes, kept);
       const relation = evidence.log === undefined ? 'continued' : await compareLog(em, evidence.log, now);
       const isWhole = relation !== 'lost' && !evidence.isReplaced && !isGone(restore);
       const isCertain = isSame(actual) && doubts === settledDoubts && isWhole;

@@ -62,6 +62,8 @@ interface ServerOptions {
   readonly clock: { nowMs: number };
   readonly log: Log;
   onCrash(): void;
+  /** Makes an idle job due. */
+  wakeSoon(job: string): void;
 }
 
 /**
@@ -164,7 +166,10 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   return {
     life,
     handle,
-    jobs: [...jobsOf(services, units, { alive, audit }), ...(alive === undefined ? [] : [alive])],
+    jobs: [
+      ...jobsOf(services, units, { alive, audit, wakeSoon: options.wakeSoon }),
+      ...(alive === undefined ? [] : [alive]),
+    ],
     services,
     database,
   };

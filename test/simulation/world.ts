@@ -144,6 +144,12 @@ export async function openWorld(seed: string, onLine: (line: string) => void = (
   let clientCount = 0;
   const busy = new Set<string>();
   const dueMs = new Map<string, number>();
+  /** The jobs that were woken while they ran. */
+  const expected = new Set<string>();
+  const wakeSoon = (job: string): void => {
+    expected.add(job);
+    dueMs.set(job, Math.min(dueMs.get(job) ?? 0, clock.nowMs));
+  };
   let starts = 0;
   /** Each process takes over from the one before by itself, or is counted as another one. */
   const isAlone = random.chance(0.5);
@@ -173,7 +179,7 @@ export async function openWorld(seed: string, onLine: (line: string) => void = (
       try {
         // Starting waits at no gate.
         server = await startServer({
-          ...{ seed, start: starts, owner, disk, outside, scheduler, clock, log, onCrash },
+          ...{ seed, start: starts, owner, disk, outside, scheduler, clock, log, onCrash, wakeSoon },
         });
         await scheduler.settle();
         return;
@@ -201,6 +207,9 @@ export async function openWorld(seed: string, onLine: (line: string) => void = (
     const again = (): void => void dueMs.set(job.name, 0);
     try {
       if (await job.run(again)) again();
+      // Nothing in a simulation wakes jobs at commits, so idle jobs depend on the job that finds due work.
+      else if (job.idleMs !== undefined && (job.isIdle?.() ?? true) && !expected.has(job.name))
+        dueMs.set(job.name, clock.nowMs + job.idleMs);
     } catch (error) {
       if (!isExpected(error, of)) fail(`the job ${job.name} failed`, error);
     }
@@ -251,6 +260,7 @@ export async function openWorld(seed: string, onLine: (line: string) => void = (
       const of = server;
       if (of === undefined || busy.has(job.name)) return;
       busy.add(job.name);
+      expected.delete(job.name);
       dueMs.set(job.name, clock.nowMs + job.everyMs);
       note(`job ${job.name}`);
       scheduler.start(job.name, of.life, () => runJob(job, of));

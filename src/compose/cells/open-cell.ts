@@ -14,6 +14,7 @@ import { entities } from '../../domain/tables.ts';
 import { createUserTokens } from '../../domain/wallets/tokens/access-tokens.ts';
 import { createUseLog } from '../../domain/wallets/wallet-uses/use-log.ts';
 import { registry } from '../../generated/registry.ts';
+import { FIND_DUE_WORK } from '../../jobs/find-due-work.ts';
 import { heartbeat } from '../../jobs/heartbeat.ts';
 import { type RestoreWatch, watchRestores } from '../../jobs/watch-restores.ts';
 import type { ServerMetrics } from '../../observability/server-metrics.ts';
@@ -176,7 +177,12 @@ export async function startCell(
     await audit.open();
     // INVARIANT: background work starts only once it is known whether the database was restored.
     beside = startBesideRequests(services, units, {
-      ...{ alive: heartbeat({ services, inUnit: inUnitOf(beats) }), audit, restores },
+      alive: heartbeat({
+        services,
+        inUnit: inUnitOf(beats),
+        onTakeOver: () => beside?.jobs.wakeSoon(FIND_DUE_WORK),
+      }),
+      ...{ audit, restores },
       jobUnits: unitsOf(jobsDatabase, metrics?.transaction),
       observe: metrics?.job,
     });

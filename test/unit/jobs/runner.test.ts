@@ -224,6 +224,73 @@ test('a job that keeps failing is tried less and less often, also if it is woken
   }
 });
 
+test('an idle job sleeps longer, until it is woken or expected', async () => {
+  vi.useFakeTimers();
+  try {
+    const ranAt: number[] = [];
+    let isBusy = false;
+    const startedMs = Date.now();
+    const job: Job = {
+      ...{ name: 'idle', everyMs: 1_000, idleMs: 60_000 },
+      isIdle: () => !isBusy,
+      async run() {
+        ranAt.push(Date.now() - startedMs);
+        return false;
+      },
+    };
+    const jobs = startJobs([job], silentLog);
+    await vi.advanceTimersByTimeAsync(59_000);
+    expect(ranAt).toEqual([1_000]);
+    // Its last batch is long ago.
+    jobs.wakeSoon('idle');
+    await vi.advanceTimersByTimeAsync(100);
+    expect(ranAt).toEqual([1_000, 59_000]);
+    // However often it is expected, it keeps its pace.
+    for (let each = 0; each < 30; each += 1) {
+      jobs.wakeSoon('idle');
+      await vi.advanceTimersByTimeAsync(100);
+    }
+    expect(ranAt).toEqual([1_000, 59_000, 60_000, 61_000, 62_000]);
+    jobs.wake('idle');
+    await vi.advanceTimersByTimeAsync(0);
+    expect(ranAt.at(-1)).toBe(62_100);
+    isBusy = true;
+    jobs.wake('idle');
+    await vi.advanceTimersByTimeAsync(2_500);
+    expect(ranAt.slice(-3)).toEqual([62_100, 63_100, 64_100]);
+    await jobs.stop();
+  } finally {
+    vi.useRealTimers();
+  }
+});
+
+test('a job that is expected during its batch runs again after its pause', async () => {
+  vi.useFakeTimers();
+  try {
+    let runs = 0;
+    const job: Job = {
+      ...{ name: 'slow', everyMs: 1_000, idleMs: 60_000 },
+      async run() {
+        runs += 1;
+        await new Promise((resolve) => setTimeout(resolve, 500));
+        return false;
+      },
+    };
+    const jobs = startJobs([job], silentLog);
+    await vi.advanceTimersByTimeAsync(1_200);
+    jobs.wakeSoon('slow');
+    await vi.advanceTimersByTimeAsync(1_300);
+    expect(runs).toBe(2);
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(runs).toBe(2);
+    const stopped = jobs.stop();
+    await vi.runAllTimersAsync();
+    await stopped;
+  } finally {
+    vi.useRealTimers();
+  }
+});
+
 test('a job that all else waits for keeps its pace while it fails, and the others pause for longer', async () => {
   vi.useFakeTimers();
   try {

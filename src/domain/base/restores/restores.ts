@@ -64,6 +64,42 @@ export async function findRestore(em: SqlEntityManager): Promise<Restore | undef
   return newest;
 }
 
+/** The newest restore, and the size and the root of the audit log; undefined if there is none. */
+interface RestoreState {
+  readonly restore: Restore | undefined;
+  readonly log: { readonly size: number; readonly root: string } | undefined;
+}
+
+/** Reads the newest restore and the end of the audit log in one statement, which every process runs once per second. */
+export async function readRestoreState(em: SqlEntityManager): Promise<RestoreState> {
+  const { rows } = await sql<{
+    size: number | null;
+    root: string | null;
+    id: string | null;
+    cause: string;
+    noticed_at_ms: number;
+    newest_record_at_ms: number | null;
+    released_at_ms: number | null;
+    are_all_accepted: number;
+  }>`select size, root, id, cause, noticed_at_ms, newest_record_at_ms, released_at_ms, are_all_accepted
+    from (select 1 as one) as one
+    left join (select size, root from audit_checkpoints order by size desc limit 1) as log on true
+    left join (select * from restores order by noticed_at_ms desc, id desc limit 1) as newest on true
+  `.execute(em.getKysely());
+  const { size, root, id, ...row } = rows[0]!;
+  return {
+    log: size === null || root === null ? undefined : { size, root },
+    restore:
+      id === null
+        ? undefined
+        : {
+            ...{ id, cause: row.cause, noticedAtMs: row.noticed_at_ms },
+            ...{ newestRecordAtMs: row.newest_record_at_ms, releasedAtMs: row.released_at_ms },
+            areAllAccepted: row.are_all_accepted,
+          },
+  };
+}
+
 /**
  * Records that the database was restored. The server then refuses changes until an operator releases the restore, and
  * each account must be accepted before it can send again. Has no effect while changes are already refused.

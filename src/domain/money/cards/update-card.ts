@@ -13,7 +13,6 @@ import {
 import { lockForUpdate, lockUnlocked } from '../../../storage/locks.ts';
 import { getUser, lockUser } from '../../access/user-records/find-user.ts';
 import { noteChange } from '../../base/events/events.ts';
-import { prepareQuery } from '../../prepared-query.ts';
 import { findWalletForUpdate } from '../../wallets/wallets/find-wallet.ts';
 import { CardEntity, type StoredCard } from './card.entity.ts';
 import {
@@ -181,11 +180,6 @@ export interface DueCard {
   readonly againAtMs: number | null;
 }
 
-// KYSELY: rows are claimed with `skip locked`, every second.
-const selectDue = prepareQuery<{ nowMs: number }, { id: string }>((database, { nowMs }) =>
-  database.selectFrom('cards').select('id').where('next_check_at_ms', '<=', nowMs).limit(1),
-);
-
 /**
  * Claims cards with changes to report, most overdue first. The claim of a dead process expires.
  *
@@ -196,8 +190,6 @@ export async function claimDueCards(
   nowMs: number,
   { busy, limit }: { readonly busy: readonly string[]; readonly limit: number },
 ): Promise<readonly DueCard[]> {
-  const { rows } = await selectDue(em, { nowMs });
-  if (rows.length === 0) return [];
   const cards = await em.find(
     CardEntity,
     { nextCheckAtMs: { $lte: nowMs }, environment: { $nin: [...busy] } },

@@ -13,7 +13,6 @@ import { getOrganization } from '../../access/organizations/organization.ts';
 import { getUser } from '../../access/user-records/find-user.ts';
 import { noteChange, recordEvent } from '../../base/events/events.ts';
 import { type Claimant, claimedUntil } from '../../base/processes/server-processes.ts';
-import { prepareQuery } from '../../prepared-query.ts';
 import { FiatCustomerEntity, type StoredFiatCustomer, type StoredSnapshot } from './fiat-customer.entity.ts';
 import { customersOf, eventData, type FiatEntity, findFiatEntity } from './find-customer.ts';
 
@@ -229,11 +228,6 @@ export async function expediteChecks(
   );
 }
 
-// KYSELY: rows are claimed with `skip locked`, every second.
-const selectDue = prepareQuery<{ nowMs: number }, { id: string }>((database, { nowMs }) =>
-  database.selectFrom('fiat_customers').select('id').where('next_check_at_ms', '<=', nowMs).limit(1),
-);
-
 /**
  * Claims due customers, most overdue first. The claim of a dead process is released or expires.
  *
@@ -244,8 +238,6 @@ export async function claimDueCustomers(
   { owner, nowMs }: Claimant,
   { busy, limit }: { readonly busy: readonly FiatPlace[]; readonly limit: number },
 ): Promise<readonly StoredFiatCustomer[]> {
-  const { rows } = await selectDue(em, { nowMs });
-  if (rows.length === 0) return [];
   const due = await em.find(
     FiatCustomerEntity,
     { nextCheckAtMs: { $lte: nowMs }, $and: busy.map((place) => ({ $not: place })) },

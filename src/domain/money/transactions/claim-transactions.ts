@@ -1,5 +1,5 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import type { Kysely } from 'kysely';
+import { type Kysely, sql } from 'kysely';
 import { WebhookDeliveryEntity } from '../../access/webhooks/webhook.entity.ts';
 import { LONGEST_RETRY_MS } from '../../access/webhooks/webhook-retries.ts';
 import { type Claimant, claimedUntil } from '../../base/processes/server-processes.ts';
@@ -112,6 +112,7 @@ const dueTimes = [
  */
 export async function pullBackChecks(em: SqlEntityManager, nowMs: number): Promise<number> {
   const database = em.getKysely<Tables>();
+  if (!(await isAnyTooLate(database, nowMs))) return 0;
   let rows = 0n;
   for (const { table, column, longestMs } of dueTimes) {
     const { numUpdatedRows } = await database
@@ -122,6 +123,22 @@ export async function pullBackChecks(em: SqlEntityManager, nowMs: number): Promi
     rows += numUpdatedRows;
   }
   return Number(rows) + (await pullBackRetries(em, nowMs));
+}
+
+/** Returns in one statement whether anything is due too late, because it almost never is. */
+async function isAnyTooLate(database: Kysely<Tables>, nowMs: number): Promise<boolean> {
+  const latest = [
+    ...dueTimes.map(({ longestMs, ...due }) => ({ ...due, latestMs: nowMs + longestMs + SKEW_MS })),
+    { table: 'webhook_endpoints', column: 'next_due_at_ms', latestMs: nowMs + LONGEST_RETRY_MS + SKEW_MS },
+  ];
+  const queries = latest.map(
+    ({ table, column, latestMs }) =>
+      sql`exists (select 1 from ${sql.table(table)} where ${sql.ref(column)} > ${latestMs})`,
+  );
+  const { rows } = await sql<{
+    found: boolean | number;
+  }>`select ${sql.join(queries, sql` or `)} as found`.execute(database);
+  return Boolean(rows[0]?.found);
 }
 
 /** Makes deliveries due whose next retry is later than any retry can be. */
