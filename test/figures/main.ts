@@ -1,7 +1,7 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { cpus, loadavg, tmpdir, totalmem } from 'node:os';
-import { join, relative } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { parseArgs } from 'node:util';
 import { readProgress } from './figure.ts';
 import { pageText } from './page.ts';
@@ -13,6 +13,7 @@ import { type Figure, figures } from './rows.ts';
  * npm run figures -- kills                runs one in its long form, and keeps the result
  * npm run figures -- kills --size 50      with another size
  * npm run figures -- equal-to-anvil            goes on where an interrupted run of the same commit and size ended
+ * npm run figures -- equal-to-anvil --continue goes on where the kept result ended, maybe of another commit
  * npm run figures -- simulation --minutes 30   as many as there is time for
  * npm run figures -- simulation -- --workers 2   with more arguments for its program
  * npm run figures -- --page               writes docs/figures/README.md again
@@ -23,6 +24,7 @@ const { values, positionals } = parseArgs({
     size: { type: 'string' },
     minutes: { type: 'string', default: 'Infinity' },
     page: { type: 'boolean', default: false },
+    continue: { type: 'boolean', default: false },
   },
   allowPositionals: true,
 });
@@ -47,6 +49,9 @@ async function run(figure: Figure, size: number | undefined): Promise<Result> {
   const [began, beganMs, loadBefore] = [new Date().toISOString(), performance.now(), loadOfMinute()];
   const state = treeState();
   const progress = join(root, 'reports', 'figures', `${figure.name}-${size ?? 'all'}-${state.commit}.json`);
+  if (values.continue && !state.isClean) throw new Error('--continue expects a tree without changes');
+  const before = values.continue ? partsOf(readResult(figure.name)) : [];
+  if (before.length > 0 && state.isClean && !existsSync(progress)) writeProgress(progress, before);
   const earlier = state.isClean ? readProgress(progress) : undefined;
   if (earlier !== undefined)
     process.stderr.write(`goes on after ${earlier.seconds} s: ${JSON.stringify(earlier.state)}\n`);
@@ -56,6 +61,7 @@ async function run(figure: Figure, size: number | undefined): Promise<Result> {
   };
   try {
     const done = await measure(figure, size, scratch);
+    const seconds = Math.round((performance.now() - beganMs) / 1000) + (earlier?.seconds ?? 0);
     return {
       figure: figure.name,
       date: began,
@@ -64,17 +70,52 @@ async function run(figure: Figure, size: number | undefined): Promise<Result> {
       command: commandOf(figure, size),
       ...(size === undefined ? {} : { size }),
       ...done,
-      seconds: Math.round((performance.now() - beganMs) / 1000) + (earlier?.seconds ?? 0),
+      ...(before.length === 0 ? {} : { measured: [...before, newPart(done, before, { ...state, seconds })] }),
+      seconds,
     };
   } finally {
     rmSync(scratchFolder, { recursive: true, force: true });
   }
 }
 
+type Part = Readonly<Record<string, unknown>>;
+
+/** What a kept result has measured, by commit. */
+function partsOf(result: Result | undefined): Part[] {
+  if (result?.outcome !== 'passed') return [];
+  const { date, commit, seconds } = result;
+  return result.measured.map((part) => ({ commit, date: date.slice(0, 10), seconds, ...part }));
+}
+
+const sumOf = (name: string, parts: readonly Part[]): number =>
+  parts.reduce((sum, part) => sum + Number(part[name] ?? 0), 0);
+
+function writeProgress(file: string, parts: readonly Part[]): void {
+  const names = parts.flatMap((part) => Object.keys(part).filter((name) => typeof part[name] === 'number'));
+  const { seconds, ...state } = Object.fromEntries(names.map((name) => [name, sumOf(name, parts)]));
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, JSON.stringify({ seconds, state }));
+}
+
+/** What a run has added to the earlier parts. */
+function newPart(
+  { measured }: Measured,
+  before: readonly Part[],
+  { commit, seconds }: { commit: string; seconds: number },
+): Part {
+  const added = Object.entries(measured[0] ?? {}).map(([name, value]) => [
+    name,
+    typeof value === 'number' ? value - sumOf(name, before) : value,
+  ]);
+  const date = new Date().toISOString().slice(0, 10);
+  return { commit, date, seconds: seconds - sumOf('seconds', before), ...Object.fromEntries(added) };
+}
+
 function commandOf(figure: Figure, size: number | undefined): string {
   const chosen = size === undefined || size === figure.size?.long ? [] : ['--size', String(size)];
   const added = more.length === 0 ? [] : ['--', ...more];
-  return ['npm run figures --', figure.name, ...chosen, ...added].join(' ');
+  const continued = values.continue ? ['--continue'] : [];
+  return ['npm run figures --', figure.name, ...chosen, ...continued, ...added].join(' ');
 }
 
 function measure(figure: Figure, size: number | undefined, scratch: Scratch): Promise<Measured> {

@@ -34,10 +34,9 @@ function expectEstimate(here: Seen, there: Seen, withEstimate: readonly Answer[]
 test(
   `${transactions} transactions have equal results, receipts, traces and effects`,
   async () => {
-    const progress = figureProgress<Counts>({
-      ...{ cases: 0, transactions: 0, succeeded: 0, reverted: 0, created: 0, logs: 0, steps: 0, timeouts: 0 },
-    });
-    const counts = { ...progress.state };
+    const none = { cases: 0, transactions: 0, succeeded: 0, reverted: 0, created: 0, logs: 0, steps: 0 };
+    const progress = figureProgress<Partial<Counts>>({});
+    const counts: Counts = { ...none, timeouts: 0, ...progress.state };
     while (counts.transactions < transactions) {
       await using pair = await openPair();
       const end = counts.cases + CASES_OF_A_PAIR;
