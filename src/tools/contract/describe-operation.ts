@@ -40,17 +40,26 @@ const MAX_VALUES = 6;
  * Describes an operation of the API or of the control plane, with required fields first.
  *
  * @param kind a value of the field that distinguishes kinds of bodies, such as `personal_sign`.
+ * @param documents the result of `describedDocuments`, for a caller that describes many operations.
  * @returns undefined for an unknown operation.
  */
-export function describeOperation(id: string, kind?: string): DescribedOperation | undefined {
-  for (const name of ['openapi.json', 'control-plane.json']) {
-    const document = JSON.parse(
-      readFileSync(join(packageRoot(), 'openapi', name), 'utf8'),
-    ) as ContractDocument;
+export function describeOperation(
+  id: string,
+  kind?: string,
+  documents = describedDocuments(),
+): DescribedOperation | undefined {
+  for (const document of documents) {
     const found = operationsOf(document).find(({ operation }) => operation.operationId === id);
     if (found !== undefined) return describe(document, found, kind);
   }
   return undefined;
+}
+
+/** Reads the documents of the API and of the control plane. */
+export function describedDocuments(): ContractDocument[] {
+  return ['openapi.json', 'control-plane.json'].map((name) =>
+    JSON.parse(readFileSync(join(packageRoot(), 'openapi', name), 'utf8')),
+  );
 }
 
 function describe(

@@ -42,12 +42,23 @@ const kinds = inputs.map(({ $ref }) => {
 /** The shortest and longest repetition of a character that the field accepts; undefined if it accepts none. */
 function textBounds(validate: ValidateFunction, example: Account, field: string) {
   for (const fill of ['a', '1']) {
-    const valid = Array.from({ length: LONGEST + 2 }, (_, length) => length).filter((length) =>
-      validate({ ...example, [field]: fill.repeat(length) }),
-    );
-    if (valid.length > 0) return { fill, shortest: valid[0]!, longest: Math.min(valid.at(-1)!, LONGEST) };
+    const isValid = (length: number) => validate({ ...example, [field]: fill.repeat(length) });
+    const shortest = Array.from({ length: 100 }, (_, length) => length).find(isValid);
+    if (shortest === undefined) continue;
+    // The lengths that a field accepts have no gaps.
+    return { fill, shortest, longest: Math.min(longestFrom(shortest, isValid), LONGEST) };
   }
   return undefined;
+}
+
+function longestFrom(shortest: number, isValid: (length: number) => boolean): number {
+  let [accepted, refused] = [shortest, LONGEST + 2];
+  while (refused - accepted > 1) {
+    const middle = Math.floor((accepted + refused) / 2);
+    if (isValid(middle)) accepted = middle;
+    else refused = middle;
+  }
+  return accepted;
 }
 
 interface Probe {

@@ -3,7 +3,7 @@ import { requestValidators } from '../../../src/generated/request-validators.js'
 import type { ValidateFunction } from '../../../src/generated/validate-function.ts';
 import { requestValidators as controlValidators } from '../../../src/sandbox/generated/request-validators.js';
 import { listOperations } from '../../../src/tools/client/call-operation.ts';
-import { describeOperation } from '../../../src/tools/contract/describe-operation.ts';
+import { describedDocuments, describeOperation } from '../../../src/tools/contract/describe-operation.ts';
 import { runCommand } from '../../support/run-custos.ts';
 
 type Validators = Readonly<Record<string, { readonly body?: ValidateFunction }>>;
@@ -50,9 +50,10 @@ test('names the kinds of bodies that an operation has', async () => {
 
 test('the example of every operation is a valid body', () => {
   const all = { ...requestValidators, ...controlValidators } as Validators;
+  const documents = describedDocuments();
   let bodies = 0;
   for (const { id } of listOperations()) {
-    for (const [name, body] of Object.entries(describeOperation(id)!.examples)) {
+    for (const [name, body] of Object.entries(describeOperation(id, undefined, documents)!.examples)) {
       const validate = all[id]!.body!;
       expect(validate(structuredClone(body)), `${id} ${name}: ${JSON.stringify(validate.errors)}`).toBe(true);
       bodies += 1;
