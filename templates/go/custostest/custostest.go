@@ -161,5 +161,5 @@ func (sandbox *Sandbox) Reset() error {
 
 // Advance moves the clock. What is due by then has run when this returns.
 func (sandbox *Sandbox) Advance(duration time.Duration) error {
-	return sandbox.Call(http.MethodPost, "/_sandbox/clock", map[string]int64{"advance_ms": duration.Milliseconds()}, nil)
+	return sandbox.Call(http.MethodPut, "/_sandbox/clock", map[string]int64{"advance_ms": duration.Milliseconds()}, nil)
 }

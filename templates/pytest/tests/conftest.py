@@ -66,7 +66,7 @@ class Sandbox:
 
     def advance(self, seconds: int) -> None:
         """Moves the clock. What is due by then has run when this returns."""
-        self.call("POST", "/_sandbox/clock", {"advance_ms": seconds * 1000})
+        self.call("PUT", "/_sandbox/clock", {"advance_ms": seconds * 1000})
 
     def events(self, event_type: str) -> list[dict[str, Any]]:
         """Returns the events of a type, oldest first."""

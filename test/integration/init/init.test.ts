@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import {
   mkdirSync,
   mkdtempSync,
@@ -11,7 +11,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { runCommand } from '../../support/run-custos.ts';
+import { runCommand, runCustos } from '../../support/run-custos.ts';
 
 const root = join(import.meta.dirname, '..', '..', '..');
 const templates = join(root, 'templates');
@@ -118,5 +118,25 @@ test.each(['express', 'fastify'])(
     await Promise.race([listens, isOver]);
     child.kill();
     expect(output).toContain('listens on http://127.0.0.1:0/webhooks/custos');
+  },
+);
+
+test.each([
+  ['pytest', ['python3', '-m', 'pytest', '-q', 'tests/test_custos.py'], 'import pytest', '3 passed'],
+  ['go', ['go', 'test', './custostest/'], undefined, 'ok '],
+] as const)(
+  'the tests of the template %s pass where its runtime is installed',
+  async (name, words, module, passed) => {
+    const [program, ...args] = words;
+    const known = spawnSync(program, module === undefined ? ['version'] : ['-c', module]);
+    if (known.status !== 0) return void process.stderr.write(`${name} did not run: it is not installed\n`);
+    await init(name);
+    writeFileSync(join(folder, 'go.mod'), 'module example.com/shop\n\ngo 1.22\n');
+    // The bundle must exist before it is started.
+    await runCustos(['--version']);
+    const command = `${process.execPath} ${join(root, 'dist', 'custos.js')}`;
+    const env = { ...process.env, CUSTOS_COMMAND: command, PYTHONDONTWRITEBYTECODE: '1' };
+    const { stdout, stderr } = spawnSync(program, args, { cwd: folder, env, encoding: 'utf8' });
+    expect(`${stdout}${stderr}`).toContain(passed);
   },
 );
