@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
+import { asStarted } from '../config/client.ts';
 import { ConfigError, readDatabases } from '../config/config.ts';
 import { operatorsCommand } from './operators.ts';
 import { cellOption, dataOption } from './setting-options.ts';
@@ -50,7 +51,11 @@ export function appsCommand(): Command {
         const list = await listApps(flags);
         const screen = screenOf();
         const text = table(appColumns(screen, list), list, screen);
-        printApp(flags, list, list.length === 0 ? 'no apps; create one with `custos apps create`' : text);
+        printApp(
+          flags,
+          list,
+          list.length === 0 ? asStarted('no apps; create one with `custos apps create`') : text,
+        );
       },
     ),
   );

@@ -1,4 +1,5 @@
 import type { FundedWallet, RunningSandbox } from '../compose/local-server.ts';
+import { asStarted } from '../config/client.ts';
 import type { SandboxConfig } from '../config/config.ts';
 import { quote } from './shell/quote.ts';
 import { type Column, screenOf, table } from './shell/terminal.ts';
@@ -48,7 +49,10 @@ export async function banner(server: RunningSandbox, config: SandboxConfig): Pro
 function clockLines({ clock }: RunningSandbox): string[][] {
   if (clock?.isFrozen !== true) return [];
   return [
-    ['Clock', `frozen at ${new Date(clock.now()).toISOString()}; \`custos clock resume\` lets it run`],
+    [
+      'Clock',
+      asStarted(`frozen at ${new Date(clock.now()).toISOString()}; \`custos clock resume\` lets it run`),
+    ],
     ['', 'access tokens look expired to clients that verify them by the clock of their machine'],
   ];
 }

@@ -1,4 +1,5 @@
 import { Command } from 'commander';
+import { asStarted } from '../config/client.ts';
 import type { RecordedRequest } from '../tools/client/feeds.ts';
 import type { SandboxClient } from '../tools/client/sandbox-client.ts';
 import {
@@ -73,5 +74,5 @@ export function requestLine(request: RecordedRequest, screen: Screen = screenOf(
     screen.paint('dim', `${Math.round(ms)} ms`),
     screen.paint('dim', id),
   ].join('  ');
-  return hint === null ? line : `${line}\n              ${hint}`;
+  return hint === null ? line : `${line}\n              ${asStarted(hint)}`;
 }

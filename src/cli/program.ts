@@ -1,5 +1,6 @@
 import { relative } from 'node:path';
 import { Command, CommanderError } from 'commander';
+import { asStarted } from '../config/client.ts';
 import { ConfigError, NoDatabaseError } from '../config/config.ts';
 import { packageVersion } from '../config/package-root.ts';
 import { UnmeasurableError } from '../config/start-error.ts';
@@ -85,6 +86,7 @@ export function makeProgram(): Command {
     .showHelpAfterError('(see --help)')
     .configureHelp({ helpWidth: 80, minWidthToWrap: 20, subcommandTerm: (command) => command.name() })
     .configureOutput({
+      writeOut: (text) => process.stdout.write(asStarted(text)),
       outputError: (text, write) => write(text.replace(/^error: /, 'custos: ')),
     })
     .addHelpText('after', helpTail);

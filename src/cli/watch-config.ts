@@ -1,5 +1,6 @@
 import { unwatchFile, watchFile as watchByTime } from 'node:fs';
 import type { Sandbox } from '../compose/sandbox.ts';
+import { asStarted } from '../config/client.ts';
 import { ConfigError, readSandboxConfig, type SandboxConfig } from '../config/config.ts';
 import { type ConfigFile, changedSettings, readConfigFile } from '../config/config-file.ts';
 import type { SettingFlags } from '../config/settings.ts';
@@ -71,7 +72,7 @@ function reloadedText(name: string, { applied, needs_reset, needs_restart, fault
     texts.length === 0 ? [] : [title, ...texts.map((text) => `  ${text}`)];
   const parts = [
     ...part(`${name} has changed; applied:`, applied),
-    ...part(`${name}: \`custos reset\` applies`, needs_reset),
+    ...part(asStarted(`${name}: \`custos reset\` applies`), needs_reset),
     ...part(`${name}: a restart applies`, needs_restart),
     ...part(`${name} has faults; what is not named here is applied:`, faults),
   ];

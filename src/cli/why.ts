@@ -3,6 +3,7 @@ import { asStarted, programName } from '../config/client.ts';
 import type { RecordedExchange } from '../tools/client/feeds.ts';
 import { requestLine } from './logs.ts';
 import { addSandboxClientOptions, type SandboxClientFlags, withSandbox } from './sandbox-options.ts';
+import { screenOf, wrap } from './shell/terminal.ts';
 
 const examples = `
 Examples:
@@ -55,10 +56,11 @@ function explanation(exchange: RecordedExchange): string {
 type Why = NonNullable<RecordedExchange['why']>;
 
 function reasons(id: string, { kind, problems, repairs, docs }: Why): string[] {
+  const screen = screenOf();
   const steps = new Set(problems.map(({ next_step: step }) => step));
   return [
-    ...problems.map(({ text }) => `${kind}: ${asStarted(text)}`),
-    ...[...steps].map((step) => `  ${asStarted(step)}`),
+    ...problems.map(({ text }) => wrap(`${kind}: ${asStarted(text)}`, screen)),
+    ...[...steps].map((step) => wrap(`  ${asStarted(step)}`, screen)),
     ...repairs.flatMap((repair) => [`  ${repair.title}:`, `    ${commandOf(id, repair)}`]),
     ...(docs === null ? [] : [`  See ${docs}`]),
   ];

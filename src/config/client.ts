@@ -30,9 +30,13 @@ export function programName(script = process.argv[1] ?? ''): string {
   return script.endsWith(join('node_modules', '.bin', 'custos')) ? 'npx custos' : 'custos';
 }
 
-/** Replaces `custos` at the start of each command in backticks by the words with which the user starts this program. */
+/**
+ * Replaces `custos` at the start of each command, in backticks or after a prompt, by the words with which the user
+ * starts this program.
+ */
 export function asStarted(text: string): string {
-  return text.replaceAll('`custos ', `\`${programName()} `);
+  const name = programName();
+  return text.replaceAll('`custos ', `\`${name} `).replaceAll('$ custos ', `$ ${name} `);
 }
 
 /** The variable by which the reporter of `custos/testing` tells sandboxes in other processes where it collects. */

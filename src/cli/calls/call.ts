@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
+import { asStarted } from '../../config/client.ts';
 import type { CallHeaders } from '../../tools/client/call-operation.ts';
 import type { SandboxPlace } from '../../tools/client/sandbox-address.ts';
 import type { ReceivedResponse, SandboxClient, SentRequest } from '../../tools/client/sandbox-client.ts';
@@ -166,7 +167,9 @@ function printResponse({ status, statusText, headers, text }: ReceivedResponse, 
     console.log(body === undefined ? text : JSON.stringify(body, undefined, flags.json ? 0 : 2));
   if (status >= 200 && status < 300) return;
   const { data } = (body ?? {}) as { data?: { hint?: unknown } };
-  if (typeof data?.hint === 'string') console.error(`custos: ${data.hint}`);
+  if (typeof data?.hint === 'string') console.error(`custos: ${asStarted(data.hint)}`);
+  const id = headers['x-request-id'];
+  if (typeof id === 'string') console.error(`custos: ${asStarted(`\`custos why ${id}\``)} explains it`);
   process.exitCode = 1;
 }
 

@@ -1,4 +1,5 @@
 import { Command } from 'commander';
+import { asStarted } from '../../config/client.ts';
 import type { DescribedField, DescribedOperation } from '../../tools/contract/describe-operation.ts';
 import { invalidOption } from '../sandbox-options.ts';
 import { wrapped } from '../setting-options.ts';
@@ -72,7 +73,7 @@ function operationText(described: DescribedOperation, screen: Screen = screenOf(
   const part = (title: string, text: string): string[] =>
     text === '' ? [] : ['', screen.paint('bold', title), ...text.split('\n').map((line) => `  ${line}`)];
   const names = kinds === null ? '' : `${kinds.field} is one of ${kinds.values.join(', ')}`;
-  const more = kinds === null ? '' : `\nSee \`custos describe ${operation} ${kinds.values[0]}\`.`;
+  const more = kinds === null ? '' : asStarted(`\nSee \`custos describe ${operation} ${kinds.values[0]}\`.`);
   return [
     `${screen.paint('bold', operation)}  ${method} ${path}`,
     ...(summary === '' ? [] : [summary]),

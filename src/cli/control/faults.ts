@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
+import { asStarted } from '../../config/client.ts';
 import type { AddSandboxFaultRequest, SandboxFault } from '../../tools/client/world.ts';
 import {
   addSandboxClientOptions,
@@ -232,7 +233,7 @@ function replayCommand(): Command {
         const { addFaults, recordedResponses } = await import('../../tools/client/world.ts');
         const added = await addFaults(client, await recordedResponses(file, flags.operation));
         if (flags.json === true) for (const fault of added) console.log(JSON.stringify(fault));
-        else console.log(`added ${added.length} rules; \`custos faults list\` shows them`);
+        else console.log(asStarted(`added ${added.length} rules; \`custos faults list\` shows them`));
       }),
     );
 }

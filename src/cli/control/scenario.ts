@@ -1,4 +1,5 @@
 import { Command } from 'commander';
+import { asStarted, programName } from '../../config/client.ts';
 import type { PlayedDocument, PlayedStep } from '../../tools/client/arazzo/run-document.ts';
 import type { SandboxClient } from '../../tools/client/sandbox-client.ts';
 import type { SandboxScenarioRun } from '../../tools/client/world.ts';
@@ -89,7 +90,7 @@ function report({ summary, resources, steps, try_next: commands }: SandboxScenar
     }),
     '',
     'Try next:',
-    ...commands.map((command) => `  $ ${command}`),
+    ...commands.map((command) => `  $ ${command.replace(/^custos /, `${programName()} `)}`),
   ].join('\n');
 }
 
@@ -124,8 +125,8 @@ function lineOf({ workflow, step, summary, operation, status, code, failures, hi
   const sent = [operation, status, code].filter((part) => part !== null).join(' ');
   const why = [
     ...failures,
-    ...(failures.length > 0 && hint !== null ? [hint] : []),
-    ...(failures.length > 0 && rest.request_id !== null ? [`custos why ${rest.request_id}`] : []),
+    ...(failures.length > 0 && hint !== null ? [asStarted(hint)] : []),
+    ...(failures.length > 0 && rest.request_id !== null ? [`${programName()} why ${rest.request_id}`] : []),
   ];
   const name = summary === step ? `${workflow} ${step}` : `${workflow} ${step}: ${summary}`;
   const lines = [

@@ -4,12 +4,12 @@ import { colorOfStatus, printable, type Screen, screenOf } from '../shell/termin
 
 /** Formats an event as one readable line. A terminal shows what the event is about, a pipe the exact time. */
 export function eventLine(
-  { created_at_ms: atMs, type, id, subject }: SandboxEvent,
+  { created_at_ms: atMs, type, id, subject, wallet, user }: SandboxEvent,
   screen: Screen = screenOf(),
 ): string {
   const { paint, isTerminal } = screen;
   const time = new Date(atMs).toISOString();
-  const about = subject === null ? '' : `${subject.type.replaceAll('_', ' ')} ${subject.name ?? subject.id}`;
+  const about = subject?.name ?? wallet?.name ?? user?.name ?? '';
   return [
     paint('dim', isTerminal ? time.slice(11, 23) : time),
     paint('cyan', printable(type)),

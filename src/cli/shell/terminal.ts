@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { stripVTControlCharacters, styleText } from 'node:util';
 import { systemClock } from '../../adapters/runtime.ts';
+import { asStarted } from '../../config/client.ts';
 
 // Formats the output of commands: colors, relative times, tables, lists that are watched, and progress.
 //
@@ -148,6 +149,18 @@ function segmentsOf(text: string): string[] {
   return Array.from(graphemes.segment(text), ({ segment }) => segment);
 }
 
+/** Breaks a text at spaces, so that it fits the width of the screen. Further lines are indented like the first. */
+export function wrap(text: string, { width }: Screen): string {
+  const [indent = ''] = /^ */.exec(text) ?? [];
+  const lines: string[] = [];
+  for (const word of text.trimStart().split(' ')) {
+    const longer = `${lines.at(-1)} ${word}`;
+    if (lines.length > 0 && widthOf(longer) <= width) lines[lines.length - 1] = longer;
+    else lines.push(`${indent}${word}`);
+  }
+  return lines.join('\n');
+}
+
 /** The options of a command that prints a list. */
 export interface ListFlags {
   json?: boolean;
@@ -213,7 +226,8 @@ export async function withProgress<T>(text: string, work: () => Promise<T>): Pro
  * Formats an error: the cause, and below it the text after the first semicolon, which says what to do. In a pipe it
  * stays one line.
  */
-export function faultText(message: string, screen: Screen = screenOf(process.stderr)): string {
+export function faultText(text: string, screen: Screen = screenOf(process.stderr)): string {
+  const message = asStarted(text);
   const prefix = screen.paint('red', 'custos:');
   if (!screen.isTerminal) return `${prefix} ${message}`;
   const [, cause, advice] = /^([^\n;]+); ([^\n]+)$/.exec(message) ?? [];

@@ -54,7 +54,9 @@ describe('custos call', () => {
   test('custos call prints a refusal, its hint to standard error, and exits with 1', async () => {
     const unsigned = await custosCall('walletRpc', 'ext_wal_alice', ...hello);
     expect(unsigned).toMatchObject({ code: 1, body: { data: { hint: expect.any(String) } } });
-    expect(unsigned.stderr).toBe(`custos: ${unsigned.body.data.hint}\n`);
+    const [hint, next] = unsigned.stderr.split('\n');
+    expect(hint).toBe(`custos: ${unsigned.body.data.hint}`);
+    expect(next).toMatch(/^custos: `custos why [0-9a-f-]{36}` explains it$/);
     expect((await custosCall('walletRpc', 'ext_wal_alice', '--sign', 'bob', ...hello)).code).toBe(1);
   });
 
