@@ -251,7 +251,7 @@ export function keepFile(
   let declared: DeclaredWorld | undefined;
   let isSetUp = first === undefined;
   let last: Promise<unknown> = Promise.resolve();
-  /** Runs work after the work before, because a reset removes what a change of the file is creating. */
+  /** Runs one piece of work at a time, because a reset would remove what a change of the file is just creating. */
   const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
     const next = last.then(work);
     last = next.catch(() => undefined);

@@ -95,7 +95,7 @@ export interface Admission {
   begin(state: AdmittedRequest): Promise<AdmittedWork>;
   /** Works like `begin`, but always queues with the requests that sign. For signatures outside a unit of work. */
   beginSigning(state: AdmittedRequest): Promise<AdmittedWork>;
-  /** Returns the requests in progress, how many of them wait, and the requests refused since the start. */
+  /** Returns how many requests are in progress, how many of them wait, and how many were refused since the start. */
   counts(): AdmissionCounts;
 }
 

@@ -62,7 +62,7 @@ interface Bucket {
 
 /** CHOICE: how long a process decides without the latest levels of other processes. */
 const SETTLE_MS = 200;
-/** If unsettled points are older than a few intervals, the table hangs. */
+/** If points are older than a few intervals and still unsettled, the database is not responding. */
 const LATE_MS = 5 * SETTLE_MS;
 /**
  * CHOICE: the maximum number of buckets in memory; the least recently used are evicted first. Each takes about 200

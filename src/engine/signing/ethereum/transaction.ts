@@ -64,8 +64,8 @@ const ALL_FEE_FIELDS = Object.keys({
 const MAX_CHAIN_ID = Math.floor((Number.MAX_SAFE_INTEGER - 36) / 2);
 
 /**
- * Validates a transaction and determines its type. Missing numbers become 0, missing `data` and `to` empty. Asks no
- * chain for anything.
+ * Validates a transaction and determines its type. Missing numbers become 0, and missing `data` and `to` become
+ * empty. Makes no calls to a chain.
  *
  * @throws InvalidTransactionError or InvalidFieldError with pointers below `/transaction`.
  */

@@ -306,7 +306,7 @@ async function signaturesFor(parts: SolanaParts, address: string, options: Optio
   requireSlot(newest, options);
   const limit = options.limit == null ? MAX_LISTED : integerOf(options.limit, 'limit');
   if (limit === 0 || limit > MAX_LISTED) throw invalid(`Invalid limit; max ${MAX_LISTED}`);
-  /** Returns null for a signature that is unknown at the commitment level. */
+  /** Returns undefined if no signature was given, and null if it is unknown at the commitment level. */
   const positionOf = (hash: unknown) => {
     if (hash === undefined || hash === null) return undefined;
     const receipt = findReceipt(place, signatureOf(hash));
