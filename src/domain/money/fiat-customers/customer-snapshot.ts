@@ -211,7 +211,7 @@ export async function pollCustomer(
 }
 
 /**
- * Makes the customers due that the notifications of a provider name, so that they are polled next. Notifications about
+ * Makes the customers that the notifications of a provider name due, so that they are polled next. Notifications about
  * deposits and payouts have no effect, because both are polled continuously.
  */
 export async function expediteChecks(
