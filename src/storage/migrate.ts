@@ -1,6 +1,7 @@
 import { migrations as released } from './migrations/migrations.ts';
 import { MIGRATIONS_TABLE, type SchemaMigration } from './migrations/schema-migration.ts';
 import type { Orm } from './open-database.ts';
+import { splitStatements } from './schema/migration-statements.ts';
 
 /**
  * The key of the advisory lock that keeps two processes from migrating at once. The number is arbitrary, but must never
@@ -44,7 +45,8 @@ async function prepareMigrator(orm: Orm, migrations: readonly SchemaMigration[])
     name,
     class: class SqlMigration extends Migration {
       override up(): void {
-        this.addSql(postgres);
+        // A node that passes statements on to other nodes, such as a coordinator of Citus, refuses several in one text.
+        for (const statement of splitStatements(postgres)) this.addSql(statement);
       }
     },
   }));

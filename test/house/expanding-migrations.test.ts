@@ -1,6 +1,10 @@
 import { expect, test } from 'vitest';
 import { migrations } from '../../src/storage/migrations/migrations.ts';
-import { leastKnownBy, readStatements } from '../../src/storage/schema/migration-statements.ts';
+import {
+  leastKnownBy,
+  readStatements,
+  splitStatements,
+} from '../../src/storage/schema/migration-statements.ts';
 
 // Expand and contract: servers of the version before run beside those of this one on the same database, while they are
 // replaced one by one. So a migration adds, and a later one removes what the versions in between no longer use.
@@ -26,6 +30,12 @@ test('a migration that is named as one that removes does so, and what it removes
     return isNeeded && least >= 1 && least <= index ? [] : name;
   });
   expect(faults).toEqual([]);
+});
+
+test('the statements of a migration, which are sent one by one, are its text', () => {
+  const bare = (text: string): string => text.replaceAll(/[\s;]/g, '');
+  for (const { name, postgres } of migrations)
+    expect([name, bare(splitStatements(postgres).join(''))]).toEqual([name, bare(postgres)]);
 });
 
 test.each([

@@ -93,7 +93,8 @@ export function readStatements(postgres: string): MigrationStatement[] {
   const made = new Set<string>();
   // Tables are tracked under their new name: a renamed table keeps its rows, and a new table may take the old name.
   const sources = new Map<string, string>();
-  return splitStatements(postgres).map((text) => {
+  return splitStatements(postgres).map((statement) => {
+    const text = withoutComments(statement);
     const line = text.replaceAll(/\s+/g, ' ').toLowerCase();
     for (const { pattern, lock, contracts } of kinds) {
       const [, table] = pattern.exec(line) ?? [];
@@ -111,10 +112,14 @@ export function readStatements(postgres: string): MigrationStatement[] {
   });
 }
 
-/** Splits SQL into statements, at semicolons outside of quotes. */
-function splitStatements(sql: string): string[] {
+/** Splits SQL into statements, at semicolons outside of quotes. They keep their comments. */
+export function splitStatements(sql: string): string[] {
   const statements = sql.match(/(?:\$\$.*?\$\$|'[^']*'|"[^"]*"|--[^\n]*|[^;'"$])+/gs) ?? [];
-  return statements.map((text) => text.replaceAll(/--[^\n]*/g, '').trim()).filter((text) => text !== '');
+  return statements.map((text) => text.trim()).filter((text) => withoutComments(text) !== '');
+}
+
+function withoutComments(sql: string): string {
+  return sql.replaceAll(/--[^\n]*/g, '').trim();
 }
 
 /**
