@@ -22,6 +22,7 @@ import type { Log } from '../ports/runtime.ts';
 import { inUnitOf, unitsOf } from '../server/unit-of-work.ts';
 import { migrate, pendingMigrations } from '../storage/migrate.ts';
 import { type Database, openDatabase } from '../storage/open-database.ts';
+import type { AskDatabase } from '../storage/schema/identify-database.ts';
 import { withKeyStore } from './open-key-store.ts';
 
 /** An app, as commands print it. */
@@ -245,9 +246,14 @@ export async function requireMigrated(database: Database): Promise<void> {
 }
 
 async function schemaFaultOf({ orm }: Database): Promise<string | undefined> {
-  const { findSchemaFault } = await import('../storage/schema/identify-database.ts');
+  const [{ findSchemaFault }, { findClusterFault }] = await Promise.all([
+    import('../storage/schema/identify-database.ts'),
+    import('../storage/schema/citus.ts'),
+  ]);
+  const ask: AskDatabase = (sql) => orm.em.fork().execute(sql);
   try {
-    return await findSchemaFault(orm, (sql) => orm.em.fork().execute(sql));
+    const cluster = await findClusterFault(ask);
+    return cluster === undefined ? await findSchemaFault(orm, ask) : `${cluster.text}; ${cluster.advice}`;
   } catch (cause) {
     if (!isUnavailable(cause)) throw cause;
     throw new StartError(`the database cannot be reached: ${(cause as Error).message}`, { cause });

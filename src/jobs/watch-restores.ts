@@ -14,6 +14,7 @@ import {
   type DatabaseIdentity,
   findIdentity,
   findRestore,
+  isMoved,
   lockRestores,
   noteRestore,
   type Restore,
@@ -36,6 +37,8 @@ import type { Job } from './runner.ts';
  * - another timeline (a recovery to a point in time, or a promoted replica);
  * - lost changes: the record of a change that this process has acknowledged is missing, or the audit log does not
  *   begin with the records that this process has seen.
+ *
+ * A cluster may move a schema to another of its nodes, which loses nothing.
  *
  * A promoted replica has another timeline too, but may have lost nothing. A process that runs through the failover
  * can tell, because it has the evidence. A process that starts afterwards cannot tell, unless a running process has
@@ -272,9 +275,10 @@ export function watchRestores({
       readonly evidence: Evidence | undefined;
     },
   ): Promise<RestoreCause | undefined> {
-    if (before !== undefined && before.cluster !== actual.cluster) return 'copied';
+    const hasMoved = before !== undefined && isMoved(before, actual);
+    if (before !== undefined && before.cluster !== actual.cluster && !hasMoved) return 'copied';
     if (isGone(restore) || (evidence !== undefined && (await hasLost(em, evidence)))) return 'lost_changes';
-    if (before === undefined || before.timeline === actual.timeline) return undefined;
+    if (before === undefined || hasMoved || before.timeline === actual.timeline) return undefined;
     const isTrusted = afterPromotion === 'trust' && !actual.hasTarget;
     return known === undefined && !isTrusted ? 'recovered' : undefined;
   }
@@ -283,6 +287,8 @@ export function watchRestores({
     if (cause !== undefined) {
       const sizes = { seen_records: seenLog?.size, records: now?.size ?? 0 };
       log.error({ cause, ...sizes }, 'the database was restored; see `custos restored report`');
+    } else if (known !== undefined && isMoved(known, actual)) {
+      log.info({}, 'the cluster has moved the schema of the database to another node');
     } else if (known !== undefined && known.timeline !== actual.timeline) {
       log.warn(
         { timeline: actual.timeline },

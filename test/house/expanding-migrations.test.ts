@@ -32,6 +32,19 @@ test('a migration that is named as one that removes does so, and what it removes
   expect(faults).toEqual([]);
 });
 
+// From before schemas could be distributed. A new cell is migrated first and distributed then.
+const undistributed = /^(0023-partitions-contract-0021|0027-rate-levels): /;
+
+test('a migration runs on a schema that Citus has distributed, and the schema can still be moved', () => {
+  const refused = migrations.flatMap(({ name, postgres }) =>
+    readStatements(postgres).flatMap(({ text }) =>
+      /\brename constraint\b|\bowned by\b|^create unlogged\b/.test(text) ? [`${name}: ${text}`] : [],
+    ),
+  );
+  expect(refused.filter((line) => !undistributed.test(line))).toEqual([]);
+  expect(refused.length).toBeGreaterThan(5);
+});
+
 test('the statements of a migration, which are sent one by one, are its text', () => {
   const bare = (text: string): string => text.replaceAll(/[\s;]/g, '');
   for (const { name, postgres } of migrations)

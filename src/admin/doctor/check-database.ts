@@ -10,7 +10,8 @@ import { checkMasterKey } from '../../domain/wallets/wallets/wallet-keys.ts';
 import { namedContracts } from '../../engine/authorization/requested/built-part.ts';
 import type { KeyStore } from '../../ports/key-store.ts';
 import { type Database, openDatabase } from '../../storage/open-database.ts';
-import { findSchemaFault } from '../../storage/schema/identify-database.ts';
+import { findClusterFault, findOwner, hasCitus } from '../../storage/schema/citus.ts';
+import { type AskDatabase, findSchemaFault } from '../../storage/schema/identify-database.ts';
 import { type Finding, fault, ok, warning } from '../../tools/findings.ts';
 import { withKeyStore } from '../open-key-store.ts';
 import { checkConnections } from './compare-connections.ts';
@@ -39,6 +40,7 @@ export async function checkDatabase(
     const schema = await schemaFinding(database);
     return [
       ...settingFindings(row!),
+      ...(await clusterFindings(database)),
       ...(await checkConnections(cell.databaseUrl)),
       connectionFinding(row!, { ...cell, workers: config.workers }),
       skewFinding(skewMs),
@@ -121,6 +123,30 @@ function skewFinding(skewMs: number): Finding {
   const advice = 'run NTP on both machines: deadlines of signed requests depend on the clock';
   return Math.abs(skewMs) < SKEW_FAULT_MS ? warning('clock', text, advice) : fault('clock', text, advice);
 }
+
+/** Says what a Citus cluster means for this database, and examines the node that has the rows. */
+async function clusterFindings(database: Database): Promise<Finding[]> {
+  const ask: AskDatabase = (sql) => database.orm.em.fork().execute(sql);
+  if (!(await hasCitus(ask))) return [];
+  const found = await findClusterFault(ask);
+  if (found !== undefined) return [fault('cluster', found.text, found.advice)];
+  const owner = await findOwner(ask);
+  if (owner === undefined)
+    return [ok('cluster', 'the coordinator of Citus has the rows of this schema, which is not distributed')];
+  const { group, lock_timeout: lockTimeout } = owner;
+  const text = `node ${group} of Citus has the rows of this schema, and the coordinator its locks and sequences: both must be up, and both must be backed up`;
+  const [settingsThere] = await ask<Row>(`${SETTINGS} from (select count(*) from database_identity) as here`);
+  const there = settingFindings(settingsThere!).filter(({ state }) => state !== 'ok');
+  return [
+    lockTimeout === '0'
+      ? warning('cluster', `sessions on node ${group} wait for locks without a limit`, LOCK_ADVICE)
+      : ok('cluster', text),
+    ...there.map((each) => ({ ...each, name: `node ${group}: ${each.name}` })),
+  ];
+}
+
+const LOCK_ADVICE =
+  'run `custos cells add --distribute` again, which sets the `lock_timeout` of the role on all nodes';
 
 async function schemaFinding(database: Database): Promise<Finding> {
   const em = database.orm.em.fork();

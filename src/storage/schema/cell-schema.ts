@@ -1,4 +1,5 @@
-import { postgresPool } from '../postgres-dialect.ts';
+import { defaultTimeouts, postgresPool } from '../postgres-dialect.ts';
+import { hasCitus } from './citus.ts';
 
 /** Returns the schema that a database URL names in its parameter `options`, as in `-c search_path=eu1`. */
 export function schemaOf(databaseUrl: string): string | undefined {
@@ -6,36 +7,58 @@ export function schemaOf(databaseUrl: string): string | undefined {
   return /search_path=([a-z_][a-z0-9_]*)/.exec(options)?.[1];
 }
 
-/** Creates the schema that a database URL names, if it does not exist. */
+/**
+ * Creates the schema that a database URL names, if it does not exist.
+ *
+ * NOTE: `create schema if not exists` needs the right to create schemas even if the schema exists. A role of one cell
+ * does not have it.
+ */
 export async function makeSchema(databaseUrl: string): Promise<void> {
   const schema = schemaOf(databaseUrl);
-  if (schema !== undefined) await ask(databaseUrl, `create schema if not exists "${schema}"`);
+  if (schema === undefined) return;
+  const found = await ask(databaseUrl, 'select 1 from pg_namespace where nspname = $1', schema);
+  if (found.length === 0) await ask(databaseUrl, `create schema if not exists "${schema}"`);
 }
 
-/** Returns whether the database is a coordinator of Citus. */
-export async function isDistributable(databaseUrl: string): Promise<boolean> {
-  return (await ask(databaseUrl, "select 1 from pg_extension where extname = 'citus'")).length > 0;
+/** Returns whether the database has the extension that distributes schemas. */
+export function isDistributable(databaseUrl: string): Promise<boolean> {
+  return hasCitus((text) => ask(databaseUrl, text));
 }
 
-/** Turns the schema that a database URL names into one that Citus can move to another node. */
+/**
+ * Turns the schema that a database URL names into one that Citus can move to another node. Can be repeated.
+ *
+ * NOTE: the engine does not move tables that are left out of the write-ahead log. And the `lock_timeout` of a session
+ * does not reach the node with the rows. The settings of its role do, and a `set local` does if the coordinator passes
+ * it on. Jobs set a shorter limit in this way.
+ */
 export async function distributeSchema(databaseUrl: string): Promise<void> {
   const schema = schemaOf(databaseUrl);
+  const unlogged = await ask<{ name: string }>(
+    databaseUrl,
+    `select quote_ident(relname) as name from pg_class
+     where relnamespace = $1::regnamespace and relkind = 'r' and relpersistence = 'u'`,
+    schema,
+  );
+  for (const { name } of unlogged) await ask(databaseUrl, `alter table ${name} set logged`);
   const distributed = await ask(
     databaseUrl,
-    'select 1 from citus_schemas where schema_name = $1::regnamespace',
+    'select 1 from pg_dist_schema where schemaid = $1::regnamespace',
     schema,
   );
   if (distributed.length === 0) await ask(databaseUrl, 'select citus_schema_distribute($1)', schema);
+  await ask(databaseUrl, `alter role current_user set lock_timeout = ${defaultTimeouts.lockMs}`);
+  await ask(databaseUrl, "alter role current_user set citus.propagate_set_commands = 'local'");
 }
 
-async function ask(databaseUrl: string, text: string, ...values: unknown[]): Promise<readonly object[]> {
+async function ask<Row>(databaseUrl: string, text: string, ...values: unknown[]): Promise<readonly Row[]> {
   const pool = postgresPool(
     { connectionString: databaseUrl, max: 1, connectionTimeoutMillis: 10_000 },
     () => undefined,
     undefined,
   );
   try {
-    return (await pool.query<object>(text, values)).rows;
+    return (await pool.query(text, values)).rows as Row[];
   } finally {
     await pool.end();
   }

@@ -2,11 +2,17 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import { sql } from 'kysely';
 import { MIGRATIONS_TABLE } from '../migrations/schema-migration.ts';
 import type { Orm } from '../open-database.ts';
+import { findOwner } from './citus.ts';
 import { leastKnownBy } from './migration-statements.ts';
 
 /** Values that change when a database is restored, copied or promoted. */
 interface IdentifiedDatabase {
+  /**
+   * The cluster, the database and a table in it. For a schema that Citus has distributed, also a space, the number of
+   * the node that has its rows, `=`, and the cluster of that node.
+   */
   readonly cluster: string;
+  /** For a schema that Citus has distributed, the sum of both nodes' timelines. Each of them only increases. */
   readonly timeline: number;
   /** Whether the cluster was recovered to a point in time. PostgreSQL keeps this in its settings. */
   readonly hasTarget: boolean;
@@ -25,7 +31,13 @@ interface IdentifiedDatabase {
  * a promotion.
  */
 export async function identifyDatabase(em: SqlEntityManager): Promise<IdentifiedDatabase> {
-  const { rows } = await sql<{ cluster: string; timeline: number; has_target: boolean; started_at: string }>`
+  const { rows } = await sql<{
+    cluster: string;
+    timeline: number;
+    has_target: boolean;
+    started_at: string;
+    has_citus: boolean;
+  }>`
     select (select system_identifier from pg_control_system()) || '/' ||
         (select oid from pg_database where datname = current_database()) || '/' ||
         'database_identity'::regclass::oid as cluster,
@@ -33,12 +45,20 @@ export async function identifyDatabase(em: SqlEntityManager): Promise<Identified
       exists (select 1 from pg_settings where setting <> '' and name in
         ('recovery_target', 'recovery_target_lsn', 'recovery_target_name', 'recovery_target_time', 'recovery_target_xid')
       ) as has_target,
-      pg_postmaster_start_time()::text as started_at
+      pg_postmaster_start_time()::text as started_at,
+      exists (select 1 from pg_extension where extname = 'citus') as has_citus
   `.execute(em.getKysely());
-  const [{ cluster, timeline, has_target: hasTarget, started_at: startedAt }] = rows as [
+  const [{ cluster, timeline, has_target: hasTarget, started_at: startedAt, has_citus: hasCitus }] = rows as [
     (typeof rows)[number],
   ];
-  return { cluster, timeline, hasTarget, startedAt };
+  const owner = hasCitus ? await findOwner((text) => em.execute(text)) : undefined;
+  if (owner === undefined) return { cluster, timeline, hasTarget, startedAt };
+  return {
+    cluster: `${cluster} ${owner.group}=${owner.system}`,
+    timeline: timeline + owner.timeline,
+    hasTarget: hasTarget || owner.has_target,
+    startedAt: `${startedAt} ${owner.started_at}`,
+  };
 }
 
 export type AskDatabase = <Row>(sql: string) => Promise<readonly Row[]>;

@@ -126,7 +126,6 @@ test('a pooler in transaction mode is a fault, unless the URL says so', async ()
 });
 
 test.each([
-  ['citus', /^warning: it has the extension citus: /],
   ['spock', /^warning: it has an extension that lets several nodes write \(spock\)/],
   ['bdr, citus', /^warning: it has an extension that lets several nodes write \(bdr, citus\)/],
 ])('the extension %s is named, even if all connections lead to one node', async (extensions, expected) => {
@@ -142,10 +141,7 @@ test('Citus behind an address of all its nodes', async () => {
   });
   const [coordinator, worker] = [nodeOf(place(1)), nodeOf(place(2))];
   expect(await findingsOf([coordinator, worker, coordinator, worker].map((node) => connected(node)))).toEqual(
-    [
-      expect.stringMatching(/^warning: it has the extension citus/),
-      expect.stringMatching(/^fault: 4 connections lead to 2 clusters/),
-    ],
+    [expect.stringMatching(/^fault: 4 connections lead to 2 clusters/)],
   );
 });
 

@@ -33,8 +33,19 @@ export interface RestoredAccount {
 
 /** Values that change when a database is restored, copied or promoted. */
 export interface DatabaseIdentity {
+  /** The database; for a schema in a cluster, also a space and the node that has its rows: `<number>=<system>`. */
   readonly cluster: string;
   readonly timeline: number;
+}
+
+/**
+ * Returns whether a cluster has moved a schema to another of its nodes. The coordinator is the same then, and the number
+ * of the node another one. A node that was restored keeps its number.
+ */
+export function isMoved(before: DatabaseIdentity, after: DatabaseIdentity): boolean {
+  const [from, fromNode = ''] = before.cluster.split(' ');
+  const [to, toNode = ''] = after.cluster.split(' ');
+  return from === to && toNode !== '' && fromNode.split('=')[0] !== toNode.split('=')[0];
 }
 
 const CURRENT = 'current';

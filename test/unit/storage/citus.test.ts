@@ -1,0 +1,89 @@
+import { describe, expect, test } from 'vitest';
+import { isMoved } from '../../../src/domain/base/restores/restores.ts';
+import { findClusterFault, findOwner } from '../../../src/storage/schema/citus.ts';
+import type { AskDatabase } from '../../../src/storage/schema/identify-database.ts';
+
+/** Answers each statement with the rows of the first key that it contains. */
+function database(
+  answers: Readonly<Record<string, (() => readonly object[]) | readonly object[]>>,
+): AskDatabase {
+  return async <Row>(sql: string) => {
+    const [, found] = Object.entries(answers).find(([part]) => sql.includes(part)) ?? [];
+    if (found === undefined) throw new Error(`not expected: ${sql}`);
+    return (typeof found === 'function' ? found() : found) as readonly Row[];
+  };
+}
+
+const citus = { "extname = 'citus'": [{ has: 1 }] };
+
+describe('which databases of a cluster servers may use', () => {
+  test.each([
+    ['a database without Citus', { "extname = 'citus'": [] }, undefined],
+    [
+      'the coordinator',
+      { ...citus, pg_dist_local_group: [{ group: 0, tables: 82, by_column: null }] },
+      undefined,
+    ],
+    [
+      'a worker without tables of the cluster in this schema',
+      { ...citus, pg_dist_local_group: [{ group: 2, tables: 0, by_column: null }] },
+      undefined,
+    ],
+    [
+      'a worker',
+      { ...citus, pg_dist_local_group: [{ group: 2, tables: 82, by_column: null }] },
+      /is a worker/,
+    ],
+    [
+      'tables that are distributed by a column',
+      { ...citus, pg_dist_local_group: [{ group: 0, tables: 82, by_column: 'wallets' }] },
+      /single tables \(wallets\)/,
+    ],
+  ])('%s', async (_, answers, expected) => {
+    const found = await findClusterFault(database(answers));
+    if (expected === undefined) expect(found).toBeUndefined();
+    else expect(found?.text).toMatch(expected);
+  });
+});
+
+describe('the owner of a distributed schema', () => {
+  const owner = { system: '7001', timeline: 1 };
+
+  test('a schema that is not distributed has none', async () => {
+    expect(await findOwner(database({ pg_dist_placement: [] }))).toBeUndefined();
+  });
+
+  test('is never mixed of two nodes while the schema is moved', async () => {
+    const groups = [1, 2, 2];
+    const systems = ['7001', '7002'];
+    const asked = database({
+      pg_dist_placement: () => [{ group: groups.shift() }],
+      database_identity: () => [{ ...owner, system: systems.shift() }],
+    });
+    expect(await findOwner(asked)).toMatchObject({ group: 2, system: '7002' });
+  });
+
+  test('is unknown while it changes with each statement', async () => {
+    const groups = [1, 2, 3, 4, 5];
+    const asked = database({
+      pg_dist_placement: () => [{ group: groups.shift() }],
+      database_identity: [owner],
+    });
+    await expect(findOwner(asked)).rejects.toThrow('is being moved');
+  });
+});
+
+test.each([
+  ['the same node', '1/2/3 1=7001', '1/2/3 1=7001', false],
+  ['another node of the cluster', '1/2/3 1=7001', '1/2/3 2=7002', true],
+  ['a schema that was distributed', '1/2/3', '1/2/3 2=7002', true],
+  ['a node that was replaced by one with other data', '1/2/3 1=7001', '1/2/3 1=7002', false],
+  ['another coordinator', '1/2/3 1=7001', '4/2/3 2=7002', false],
+  ['another table on the coordinator', '1/2/3 1=7001', '1/2/4 2=7002', false],
+  ['a schema that is no longer distributed', '1/2/3 1=7001', '1/2/3', false],
+  ['a plain database', '1/2/3', '1/2/3', false],
+  ['another plain database', '1/2/3', '1/2/4', false],
+])('a move within a cluster: %s', (_, before, after, expected) => {
+  const identity = (cluster: string) => ({ cluster, timeline: 1 });
+  expect(isMoved(identity(before), identity(after))).toBe(expected);
+});
