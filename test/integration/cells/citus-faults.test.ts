@@ -1,7 +1,8 @@
-import { execFileSync } from 'node:child_process';
+import { execFile, execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, rmSync, statfsSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { isLong, noteFigure } from '../../figures/figure.ts';
@@ -11,8 +12,13 @@ import {
   citusUrl,
   openCitusCells,
   type Worker,
-} from '../../support/citus-cells.ts';
-import { asPostgres, copyNode, hasDebianPostgres } from '../../support/postgres/debian-postgres.ts';
+} from '../../support/postgres/citus-cells.ts';
+import {
+  asPostgres,
+  asPostgresMeanwhile,
+  copyNode,
+  hasDebianPostgres,
+} from '../../support/postgres/debian-postgres.ts';
 
 /*
  * What becomes of two cells on a cluster when the worker of one of them stops, dies, hangs, is full or was restored:
@@ -64,8 +70,8 @@ function signalAll({ pid }: WorkerServer, signal: NodeJS.Signals): void {
     }
 }
 
-const start = ({ folder }: WorkerServer): void =>
-  asPostgres('pg_ctl', '-D', folder, '-w', '-l', join(folder, 'log'), 'start');
+const start = ({ folder }: WorkerServer): Promise<void> =>
+  asPostgresMeanwhile('pg_ctl', '-D', folder, '-w', '-l', join(folder, 'log'), 'start');
 
 describe.runIf(isRun)(
   'faults of a worker (needs TEST_LONG=1, TEST_CITUS_URL and the cluster on this machine)',
@@ -147,7 +153,7 @@ describe.runIf(isRun)(
     test('stopped', { timeout: 180_000 }, async () => {
       const worker = await serverOf(await cells.ownerOf('two'));
       await under('stopped', {
-        begin: () => asPostgres('pg_ctl', '-D', worker.folder, '-m', 'immediate', 'stop'),
+        begin: () => asPostgresMeanwhile('pg_ctl', '-D', worker.folder, '-m', 'immediate', 'stop'),
         end: () => start(worker),
       });
     });
@@ -171,11 +177,10 @@ describe.runIf(isRun)(
       if (bavail * bsize > 4 * 2 ** 30) return context.skip();
       const filler = join(worker.folder, 'filler');
       await under('full', {
-        begin: () =>
-          execFileSync('sh', ['-c', `cat /dev/zero > ${filler} 2>&1 || true`], { stdio: 'ignore' }),
-        end() {
+        begin: () => promisify(execFile)('sh', ['-c', `cat /dev/zero > ${filler} || true`]),
+        async end() {
           rmSync(filler);
-          if (!isRunning(worker)) start(worker);
+          if (!isRunning(worker)) await start(worker);
         },
       });
     });
@@ -187,7 +192,7 @@ describe.runIf(isRun)(
       const backup = await copyNode(worker);
       const lost = await cells.createWallet('two');
       expect(lost.status).toBe(200);
-      const replace = (): void => {
+      const replace = (): Promise<void> => {
         asPostgres('pg_ctl', '-D', worker.folder, '-m', 'immediate', 'stop');
         execFileSync('mv', [worker.folder, `${worker.folder}.lost`]);
         execFileSync('mv', [backup.folder, worker.folder]);
@@ -196,9 +201,9 @@ describe.runIf(isRun)(
           '-c',
           `echo "restore_command = 'false'" >> ${worker.folder}/postgresql.auto.conf`,
         ]);
-        start(worker);
+        return start(worker);
       };
-      replace();
+      await replace();
       const held = async () => (await cells.createWallet('two')).status;
       await expect
         .poll(async () => cells.server().metrics(), { timeout: 30_000 })

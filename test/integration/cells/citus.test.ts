@@ -7,8 +7,8 @@ import { migrations } from '../../../src/storage/migrations/migrations.ts';
 import { openDatabase } from '../../../src/storage/open-database.ts';
 import type { Finding } from '../../../src/tools/findings.ts';
 import { allow, payment, type Rule } from '../../contract/policies/enforced/policies.ts';
-import { type CitusCells, citusUrl, inSchema, openCitusCells } from '../../support/citus-cells.ts';
 import { startProduction } from '../../support/monitoring/production.ts';
+import { type CitusCells, citusUrl, inSchema, openCitusCells } from '../../support/postgres/citus-cells.ts';
 import { runCommand } from '../../support/run-custos.ts';
 
 // `TEST_CITUS_URL=… npx vitest run test/integration/cells/citus.test.ts`

@@ -1,4 +1,5 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, mkdtempSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -19,6 +20,15 @@ export interface PostgresNode {
 /** Runs a program of PostgreSQL as the server's user, because it starts only as this user. */
 export function asPostgres(program: string, ...args: string[]): void {
   execFileSync('runuser', ['-u', 'postgres', '--', join(binaries!, program), ...args], { stdio: 'ignore' });
+}
+
+/** Works like `asPostgres`, while the server of the test, which is in the same process, goes on. */
+export async function asPostgresMeanwhile(program: string, ...args: string[]): Promise<void> {
+  const child = spawn('runuser', ['-u', 'postgres', '--', join(binaries!, program), ...args], {
+    stdio: 'ignore',
+  });
+  const [code] = (await once(child, 'exit')) as [number | null];
+  if (code !== 0) throw new Error(`${program} ended with ${code}`);
 }
 
 export function newFolder(): string {

@@ -2,9 +2,9 @@ import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { Client } from 'pg';
 import { expect } from 'vitest';
-import { startProduction, type TestProduction } from './monitoring/production.ts';
-import { freshPostgres } from './postgres/borrow-database.ts';
-import { runCommand, temporaryFolder } from './run-custos.ts';
+import { startProduction, type TestProduction } from '../monitoring/production.ts';
+import { runCommand, temporaryFolder } from '../run-custos.ts';
+import { freshPostgres } from './borrow-database.ts';
 
 /**
  * The coordinator of a cluster of Citus, with the rights of a superuser, such as
