@@ -13,7 +13,7 @@ exec custos exec --seed shop --seed-data -- sh -euc '
   timeout 60 sh -c "until [ -s reports/proxy.json ]; do sleep 0.1; done"
   read_proxy() { node -p "require(\"./reports/proxy.json\").$1"; }
   CUSTOS_BASE_URL=$(read_proxy base_url) NODE_EXTRA_CA_CERTS=$(read_proxy ca_file) \
-    node refund.ts 2041 0x742d35Cc6634C0532925a3b844Bc9e7595f0bEb0 12.5
+    node refund.ts 2041 0x742D35CC6634c0532925A3b844BC9E7595F0BEb0 12.5
   kill "$(read_proxy pid)"
   wait "$verify"
   custos coverage --format text --format html=reports/coverage.html --format junit=reports/coverage.xml'

@@ -2,7 +2,7 @@ import { type SandboxContext, sandboxFixtures } from 'custos/testing/fixtures';
 import { test as base, expect } from 'vitest';
 import { payOut, RefundRefusedError } from './pay-out.ts';
 
-const customer = '0x742d35Cc6634C0532925a3b844Bc9e7595f0bEb0';
+const customer = '0x742D35CC6634c0532925A3b844BC9E7595F0BEb0';
 const walletId = 'ext_wal_acme-ethereum';
 const refund = { orderId: '2041', address: customer, amount: '12.5' };
 

@@ -7,7 +7,7 @@ A parameter that is not JSON is sent as a string.
 Examples:
   $ custos rpc base eth_blockNumber
   $ custos rpc eip155:1 eth_getBalance \\
-      0x742d35Cc6634C0532925a3b844Bc9e7595f0bEb0 latest
+      0x742D35CC6634c0532925A3b844BC9E7595F0BEb0 latest
   $ custos rpc base eth_getLogs '{"fromBlock":"earliest"}'
   $ custos rpc solana getBalance \\
       51T5ZJJd816Xi3M3yf81j9AAXsRWJBNTmKystogP5jw9`;

@@ -35,7 +35,7 @@ const faucetExamples = `
 Examples:
   $ custos faucet ext_wal_acme-ethereum 2
   $ custos faucet ext_wal_alice 250 --asset usdc
-  $ custos faucet 0x742d35Cc6634C0532925a3b844Bc9e7595f0bEb0 0.5 \\
+  $ custos faucet 0x742D35CC6634c0532925A3b844BC9E7595F0BEb0 0.5 \\
       --chain ethereum`;
 
 /** Returns the command `custos faucet`, which funds an address on a simulated chain. */

@@ -50,7 +50,7 @@ func TestSandbox(t *testing.T) {
 		}
 		transfer := object{
 			"source":      object{"asset": "eth", "chain": "base", "amount": "0.25"},
-			"destination": object{"address": "0x742d35Cc6634C0532925a3b844Bc9e7595f0bEb0"},
+			"destination": object{"address": "0x742D35CC6634c0532925A3b844BC9E7595F0BEb0"},
 		}
 		if err := sandbox.Call("POST", "/v1/wallets/"+wallet.ID+"/transfer", transfer, nil); err != nil {
 			t.Fatal(err)

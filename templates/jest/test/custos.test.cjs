@@ -33,7 +33,7 @@ test('a transfer settles', async () => {
     path: wallet,
     body: {
       source: { asset: 'eth', chain: 'base', amount: '0.25' },
-      destination: { address: '0x742d35Cc6634C0532925a3b844Bc9e7595f0bEb0' },
+      destination: { address: '0x742D35CC6634c0532925A3b844BC9E7595F0BEb0' },
     },
   });
   await sandbox.clock.advance(60_000);

@@ -23,7 +23,7 @@ def test_a_transfer_settles(sandbox: Sandbox) -> None:
     sandbox.call("POST", "/_sandbox/faucet", funds)
     transfer = {
         "source": {"asset": "eth", "chain": "base", "amount": "0.25"},
-        "destination": {"address": "0x742d35Cc6634C0532925a3b844Bc9e7595f0bEb0"},
+        "destination": {"address": "0x742D35CC6634c0532925A3b844BC9E7595F0BEb0"},
     }
     sandbox.call("POST", f"/v1/wallets/{wallet['id']}/transfer", transfer)
     sandbox.advance(60)

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 
-const alice = '0x742d35Cc6634C0532925a3b844Bc9e7595f0bEb0';
+const alice = '0x742D35CC6634c0532925A3b844BC9E7595F0BEb0';
 const solAlice = 'HAgk14JpMQLgt6rVgv7cBQFJWFto5Dqxi472uT3DKpqk';
 const baseUsdc = '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913';
 

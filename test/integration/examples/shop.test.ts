@@ -20,7 +20,7 @@ import { runCommand } from '../../support/run-custos.ts';
 pauseRecording();
 
 const walletId = 'ext_wal_acme-ethereum';
-const refund = { orderId: '2041', address: '0x742d35Cc6634C0532925a3b844Bc9e7595f0bEb0', amount: '12.5' };
+const refund = { orderId: '2041', address: '0x742D35CC6634c0532925A3b844BC9E7595F0BEb0', amount: '12.5' };
 let sandbox: TestSandbox;
 let folder: string;
 beforeAll(async () => {

@@ -156,7 +156,7 @@ describe('the output for programs', () => {
       ['clock resume'],
       ['clock set', 'now'],
       ['mine'],
-      ['faucet', '0x742d35Cc6634C0532925a3b844Bc9e7595f0bEb0', '1'],
+      ['faucet', '0x742D35CC6634c0532925A3b844BC9E7595F0BEb0', '1'],
       ['faults add', 'error', '--operation', 'createWallet', '--code', 'internal_error'],
       ['faults list'],
       ['faults clear'],

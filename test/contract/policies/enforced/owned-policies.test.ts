@@ -12,7 +12,7 @@ import { allow, allowed, denied, makeWallet, outcome, type Rule } from './polici
 
 const base = 'eip155:8453';
 const friend = '0x6Fac4D18c912343BF86fa7049364Dd4E424Ab9C0';
-const stranger = '0x742d35Cc6634C0532925a3b844Bc9e7595f0bEb0';
+const stranger = '0x742D35CC6634c0532925A3b844BC9E7595F0BEb0';
 
 let sandbox: TestSandbox;
 beforeAll(async () => {
