@@ -389,10 +389,11 @@ describe('development methods', () => {
     }
   });
 
-  test('a transaction has its value and nonce, also when they are zero', async () => {
+  test('a transaction has its value, nonce and access list, also when they are zero or empty', async () => {
     const { ask, writer } = await onNewChain();
     const hash = await writer.sendTransaction({ to: stranger });
-    expect(await ask('eth_getTransactionByHash', hash)).toMatchObject({ value: '0x0', nonce: '0x0' });
+    const fields = { value: '0x0', nonce: '0x0', accessList: [] };
+    expect(await ask('eth_getTransactionByHash', hash)).toMatchObject(fields);
   });
 
   test('a pending transaction can be dropped', async () => {

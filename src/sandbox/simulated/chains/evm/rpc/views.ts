@@ -170,8 +170,9 @@ export function transactionBy(parts: EvmParts, hash: string) {
       ...view,
       ...{ ...place, from, input: view.input ?? data ?? '0x', type: rpcTypes[envelope.type] },
       gasPrice: typeof price === 'bigint' ? quantity(price) : price,
-      // Older clients expect fields with zero values to be present.
+      // Clients expect fields with zero values and empty lists to be present.
       ...{ to: view.to ?? null, value: view.value ?? '0x0', nonce: view.nonce ?? '0x0' },
+      ...(envelope.type === 'legacy' ? {} : { accessList: view.accessList ?? [] }),
     };
   }
   return {
