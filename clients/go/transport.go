@@ -153,6 +153,10 @@ func (c *caller) attempt(request *http.Request, body []byte) (*http.Response, []
 	// A reader that net/http cannot rewind: it would repeat a GET by itself.
 	attempt.Body, attempt.GetBody = io.NopCloser(io.MultiReader(bytes.NewReader(body))), nil
 	attempt.ContentLength = int64(len(body))
+	if len(body) == 0 && request.Method != http.MethodGet {
+		// Otherwise it would be sent as chunks, which some proxies refuse.
+		attempt.Body = http.NoBody
+	}
 	response, err := c.http.Do(attempt)
 	if err != nil {
 		return nil, nil, err
