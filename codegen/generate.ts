@@ -14,6 +14,7 @@ import { emitSecrets } from './emit-secrets.ts';
 import { expandErrors } from './expansion/expand-errors.ts';
 import { linkOperations } from './expansion/link-operations.ts';
 import { mapDiscriminators } from './expansion/map-discriminators.ts';
+import { stateFormats } from './expansion/state-formats.ts';
 import { type Operation, readOperations, readWebhooks } from './read-operations.ts';
 import { requireSupportedKeywords } from './supported-keywords.ts';
 import { emitValidators } from './validators/emit-validators.ts';
@@ -78,7 +79,7 @@ export async function generateContract(
     emitted.set('brand.ts', emitBrand(document, bundled.brandedProperties, Object.keys(bundled.catalogue)));
     emitted.set('secrets.ts', emitSecrets(document, operations));
   }
-  const files = new Map([[contract.document, `${JSON.stringify(document, null, 1)}\n`]]);
+  const files = new Map([[contract.document, `${JSON.stringify(stateFormats(document), null, 1)}\n`]]);
   for (const [name, content] of emitted) files.set(`${contract.generated}/${name}`, content);
   return { files, operations, unfinished };
 }

@@ -156,9 +156,10 @@ function copied(schema: Schema, document: Document, definitions: Record<string, 
     }
     return { $ref: `#/definitions/${name}` };
   }
-  const entries = Object.entries(schema).filter(
-    ([key]) => !key.startsWith('x-') && !['discriminator', 'example', 'examples', 'format'].includes(key),
-  );
+  const left = ['discriminator', 'example', 'examples', 'format'];
+  // The pattern of a format that only this contract defines has the neutral prefix, and knows no references.
+  if (schema['x-format'] !== undefined) left.push('pattern');
+  const entries = Object.entries(schema).filter(([key]) => !key.startsWith('x-') && !left.includes(key));
   const copy = (value: unknown): unknown => {
     if (Array.isArray(value)) return value.map(copy);
     return typeof value === 'object' && value !== null

@@ -50,6 +50,11 @@ function exampleOf(code: string, { message, wire_code, oauth_error }: CatalogueE
   return { error: message, ...(wire_code === false ? {} : { code }) };
 }
 
+const retryAfter = {
+  description: 'The seconds to wait before the request is sent again.',
+  schema: { type: 'integer', minimum: 0 },
+};
+
 /** The error response for one status: description, schema, and one example per code. */
 function errorResponse(
   status: number,
@@ -62,6 +67,7 @@ function errorResponse(
   const schema = isOauth ? 'OAuthError' : 'Error';
   const names = codes.map(([code]) => `\`${code}\``).join(', ');
   return {
+    ...(status === 429 || status === 503 ? { headers: { 'retry-after': retryAfter } } : {}),
     description: `${STATUS_CODES[status] ?? 'Refused'}: ${names}.`,
     content: { 'application/json': { schema: { $ref: `#/components/schemas/${schema}` }, examples } },
   };

@@ -2011,7 +2011,7 @@ export const definition: Definition = {
         "type": "http",
         "scheme": "bearer",
         "bearerFormat": "JWT",
-        "description": "The access token of a user of the app: a JWT signed with ES256, with the user id as `sub`, the app id as `aud`, and an `exp` one hour after it was issued. It lets the user call the operations that list this scheme. `service-app-id` is still required."
+        "description": "The access token of a user of the app: a JWT signed with ES256, with the user id as `sub`, the app id as `aud`, and an `exp` one hour after it was issued. It lets the user call the operations that list this scheme. The server verifies it as RFC 8725 recommends: with this algorithm only, and with its subject, audience and expiry. `service-app-id` is still required."
       }
     }
   }
