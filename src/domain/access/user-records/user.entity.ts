@@ -75,10 +75,7 @@ export const UserEntity = defineEntity({
     isGuest: p.integer().default(0),
     /** JSON array of `{type, verified_at}` in wire form. */
     mfaMethods: p.text().default('[]'),
-    /**
-     * CHOICE: null for all users, and then omitted from responses, because the specification has no operation that
-     * freezes a user.
-     */
+    /** When the user was frozen; null if the user is not frozen, and then omitted from responses. */
     frozenAtMs: p.bigint('number').strictNullable(),
     createdAtMs: p.bigint('number'),
   },
