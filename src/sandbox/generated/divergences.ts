@@ -1038,13 +1038,7 @@ export const divergences: readonly OperationDivergences[] = [
  {
   "operation": "deleteUser",
   "simulated": [],
-  "decisions": [
-   {
-    "text": "null for all users, and then omitted from responses, because the specification has no operation that freezes a user.",
-    "path": "src/domain/access/user-records/user.entity.ts",
-    "symbol": "UserEntity"
-   }
-  ]
+  "decisions": []
  },
  {
   "operation": "deleteUserExternalFiatAccount",
@@ -2308,13 +2302,7 @@ export const divergences: readonly OperationDivergences[] = [
  {
   "operation": "setUserCustomMetadata",
   "simulated": [],
-  "decisions": [
-   {
-    "text": "null for all users, and then omitted from responses, because the specification has no operation that freezes a user.",
-    "path": "src/domain/access/user-records/user.entity.ts",
-    "symbol": "UserEntity"
-   }
-  ]
+  "decisions": []
  },
  {
   "operation": "submitOrganizationKyb",
@@ -2628,13 +2616,7 @@ export const divergences: readonly OperationDivergences[] = [
  {
   "operation": "updateUserCustomMetadata",
   "simulated": [],
-  "decisions": [
-   {
-    "text": "null for all users, and then omitted from responses, because the specification has no operation that freezes a user.",
-    "path": "src/domain/access/user-records/user.entity.ts",
-    "symbol": "UserEntity"
-   }
-  ]
+  "decisions": []
  },
  {
   "operation": "updateWallet",
