@@ -66,7 +66,7 @@ function isEvmChain(caip2: string, endpoints: readonly RpcEndpoints[] | undefine
   return isKnown && /^eip155:[1-9]\d{0,15}$/.test(caip2);
 }
 
-/** Adds ceilings to the endpoints of their chains. */
+/** Adds fee ceilings to the endpoints of the chains that the entries name. */
 export function feeCeilings(
   faults: Faults,
   name: string,

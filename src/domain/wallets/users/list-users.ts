@@ -78,13 +78,15 @@ export function searchTermsOf({ subject, username, details }: LinkedAccountRecor
   return [...new Map(terms.map((term) => [term.toString('hex'), term])).values()];
 }
 
-/** Converts a string to index form; undefined when it is empty or too long. */
+/**
+ * Converts a string to index form; undefined when it is empty or too long. Phone numbers lose spaces and dashes, other
+ * strings become lower case.
+ */
 export function toSearchTerm(text: string): Buffer | undefined {
   const term = Buffer.from(isPhoneNumber(text) ? text.replace(/[^+0-9]/g, '') : text.toLowerCase());
   return term.length > 0 && term.length <= MAX_TERM_BYTES ? term : undefined;
 }
 
-// Phone numbers are compared without spaces and dashes.
 function isPhoneNumber(text: string): boolean {
   return /^\+[0-9 ().-]+$/.test(text);
 }
