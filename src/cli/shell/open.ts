@@ -14,6 +14,7 @@ export const inspectorPages: readonly string[] = [
   'money',
   'users',
   'policies',
+  'sets',
   'intents',
   'quorums',
   'apps',

@@ -14,6 +14,7 @@ import {
   Layers,
   Link,
   ListChecks,
+  ListFilter,
   PenLine,
   Radio,
   ScrollText,
@@ -62,6 +63,7 @@ export const groups: readonly { readonly title: string; readonly pages: readonly
     pages: [
       { id: 'users', title: 'Users', icon: Users, load: () => import('./pages/users.tsx') },
       { id: 'policies', title: 'Policies', icon: ScrollText, load: () => import('./pages/policies.tsx') },
+      { id: 'sets', title: 'Condition sets', icon: ListFilter, load: () => import('./pages/sets.tsx') },
       { id: 'intents', title: 'Intents', icon: PenLine, load: () => import('./pages/intents.tsx') },
       { id: 'quorums', title: 'Key quorums', icon: KeyRound, load: () => import('./pages/quorums.tsx') },
       { id: 'apps', title: 'Apps', icon: SlidersHorizontal, load: () => import('./pages/apps.tsx') },

@@ -167,3 +167,22 @@ export function observedText({ state, values, reason }: PolicyObservation): stri
 export function outcomeText({ outcome }: Pick<PolicyUnitTrace, 'outcome'>): string {
   return String(outcome).replaceAll('_', ' ');
 }
+
+/** Returns the lines of a text without spaces around them, each once, without empty ones. */
+export function linesIn(text: string): readonly string[] {
+  return [...new Set(text.split('\n').map((line) => line.trim()))].filter((line) => line !== '');
+}
+
+/**
+ * Returns the change that turns settings into others: the settings that differ, and null for those that are left out.
+ */
+export function settingsChange(
+  before: Readonly<Record<string, unknown>>,
+  after: Readonly<Record<string, unknown>>,
+): Record<string, unknown> {
+  const removed = Object.keys(before).filter((name) => !Object.hasOwn(after, name));
+  const changed = Object.entries(after).filter(
+    ([name, value]) => JSON.stringify(value) !== JSON.stringify(before[name]),
+  );
+  return Object.fromEntries([...removed.map((name) => [name, null] as const), ...changed]);
+}

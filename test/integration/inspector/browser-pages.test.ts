@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { env } from 'node:process';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { call, refusal } from '../../support/call.ts';
+import { call, control, refusal } from '../../support/call.ts';
 import { fund } from '../../support/fund.ts';
 import {
   accessibilityFaults,
@@ -283,6 +283,58 @@ describe.skipIf(isSkipped)('pages of the inspector in a browser', () => {
       expect(await page.locator('.rows .row').filter({ hasText: 'Ops' }).count()).toBeGreaterThan(0);
     }));
 
+  test('a condition set is made with its values, changed and deleted', () =>
+    story(
+      'sets/new',
+      async (page) => {
+        await page.getByLabel('Name', { exact: true }).fill('Receivers');
+        const values = page.getByLabel('Values, one a line');
+        await values.fill('0xAa\n0xBb\n');
+        await button(page, 'Create the condition set').click();
+        await page.getByRole('heading', { name: 'Receivers' }).waitFor();
+        await expect.poll(() => values.inputValue()).toMatch(/0xBb/);
+        await page.getByLabel('Name', { exact: true }).fill('Allowed receivers');
+        await values.fill('0xCc');
+        await button(page, 'Save').click();
+        await page.getByRole('heading', { name: 'Allowed receivers' }).waitFor();
+        const { body: sets } = await call(sandbox, 'listConditionSets', {});
+        const { id } = sets.data.find(({ name }) => name === 'Allowed receivers')!;
+        const { body: items } = await call(sandbox, 'listConditionSetItems', {
+          path: { condition_set_id: id },
+        });
+        expect(items.items.map(({ value }) => value)).toEqual(['0xCc']);
+        await button(page, 'Delete').click();
+        await button(page, 'Delete Allowed receivers?').click();
+        await page.getByText('No condition sets yet').waitFor();
+      },
+      /404/,
+    ));
+
+  test('settings of an app are changed as JSON, and a wrong one is refused in place', () =>
+    story(
+      'apps/custossandboxapp000000000?tab=change',
+      async (page) => {
+        const json = page.getByLabel('Settings as JSON');
+        const settings = JSON.parse(await json.inputValue());
+        await json.fill('[]');
+        await button(page, 'Save').click();
+        await page.getByText('Settings are a JSON object.').waitFor();
+        await json.fill(JSON.stringify({ ...settings, allowed_origins: ['https://shop.example'] }));
+        await button(page, 'Save').click();
+        await page.getByText('Saved.').waitFor();
+        const { body } = await control(sandbox, 'GET', '/_sandbox/apps');
+        const [app] = (body as { data: { settings: { allowed_origins?: string[] } }[] }).data;
+        expect(app!.settings.allowed_origins).toEqual(['https://shop.example']);
+        const { allowed_origins: _, ...rest } = JSON.parse(await json.inputValue());
+        await json.fill(JSON.stringify(rest));
+        await button(page, 'Save').click();
+        await expect
+          .poll(async () => JSON.stringify((await control(sandbox, 'GET', '/_sandbox/apps')).body))
+          .not.toContain('shop.example');
+      },
+      /400/,
+    ));
+
   test('events appear as they are recorded, with their deliveries', () =>
     story('events?text=wallet.archived', async (page) => {
       await page.getByText('Trigger an event').click();
@@ -469,7 +521,7 @@ describe.skipIf(isSkipped)('pages of the inspector in a browser', () => {
       expect(await seen.textContent()).toContain('allowed_domains');
     }));
 
-  test('a webhook endpoint gets a test, and is disabled', () =>
+  test('a webhook endpoint gets a test, is disabled, and is changed', () =>
     story('webhooks', async (page) => {
       const url = `https://127.0.0.1:9/${page.viewportSize()?.width}`;
       const { body: endpoint } = await call(sandbox, 'createWebhookEndpoint', {
@@ -480,7 +532,16 @@ describe.skipIf(isSkipped)('pages of the inspector in a browser', () => {
       await button(page, 'Send a test').click();
       await page.getByLabel('Deliveries').getByText('service.test').waitFor();
       await button(page, 'Disable').click();
-      await page.getByText('requested').waitFor();
+      await page.getByText('requested').first().waitFor();
+      await page.getByRole('tab', { name: 'Change' }).click();
+      await page.getByRole('textbox', { name: 'Description' }).fill('Orders');
+      await button(page, 'Save').click();
+      await expect
+        .poll(
+          async () =>
+            (await call(sandbox, 'getWebhookEndpoint', { path: { endpoint_id: endpoint.id } })).body,
+        )
+        .toMatchObject({ description: 'Orders', url, event_types: ['wallet.archived'] });
     }));
 
   test('an action of a wallet is shown with its steps', () =>

@@ -117,7 +117,16 @@ const pages: Readonly<Record<string, Shown>> = {
   quorums: { path: 'quorums', arrange: openFirst },
   'quorum-form': { path: 'quorums/new' },
   components: { path: 'components' },
-  apps: { path: 'apps/custossandboxapp000000000' },
+  apps: { path: 'apps/custossandboxapp000000000?tab=change' },
+  sets: { path: 'sets/new' },
+  'wallet-send': { path: `wallets/${alice.id}?tab=send` },
+  'endpoint-form': {
+    path: 'webhooks',
+    arrange: async (page) => {
+      await openFirst(page);
+      await page.getByRole('tab', { name: 'Change' }).click();
+    },
+  },
   api: { path: 'api/walletRpc' },
 };
 const looks = [

@@ -8,7 +8,13 @@ import { curlCommand, testOf } from '../../../src/web/inspector/requests/as-code
 import { filterRequests, filtersIn, withNewer } from '../../../src/web/inspector/requests/filters.ts';
 import { markedPayload, signatureCheckIn } from '../../../src/web/inspector/requests/signature-check.ts';
 import { hrefOf, parseRoute } from '../../../src/web/inspector/routes.ts';
-import { durationText, observedText, timeOfDay } from '../../../src/web/inspector/texts.ts';
+import {
+  durationText,
+  linesIn,
+  observedText,
+  settingsChange,
+  timeOfDay,
+} from '../../../src/web/inspector/texts.ts';
 
 const request = (change: Partial<RecordedRequest>): RecordedRequest => ({
   id: 'id',
@@ -225,4 +231,20 @@ describe('the signed payload', () => {
 test('observations are readable', () => {
   expect(observedText({ state: 'present', values: ['1', '2'] })).toBe('observed "1", "2"');
   expect(observedText({ state: 'absent', reason: 'no such field' })).toBe('absent (no such field)');
+});
+
+test('a change of settings has what differs, and null for what was deleted', () => {
+  const before = { allowed_origins: ['https://a.example'], mfa: { is_required: true }, kept: [1, { a: 2 }] };
+  expect(settingsChange(before, { mfa: { is_required: false }, kept: [1, { a: 2 }], added: 'x' })).toEqual({
+    allowed_origins: null,
+    mfa: { is_required: false },
+    added: 'x',
+  });
+  expect(settingsChange(before, before)).toEqual({});
+  expect(settingsChange({}, { constructor: 1 })).toEqual({ constructor: 1 });
+});
+
+test('the values of a text are its lines, each once', () => {
+  expect(linesIn(' 0xA \n\n0xb\r\n0xA\n')).toEqual(['0xA', '0xb']);
+  expect(linesIn('\n ')).toEqual([]);
 });

@@ -2,6 +2,7 @@ import { useSignal } from '@preact/signals';
 import { Link } from 'lucide';
 import type { ChainLog, ChainTransaction, SandboxChain } from '../../../sandbox/generated/schemas.ts';
 import { control } from '../control.ts';
+import { Address } from '../parts/address.tsx';
 import { Copy, Named } from '../parts/copy.tsx';
 import { DecodedItem } from '../parts/decoded-item.tsx';
 import { DetailPanel } from '../parts/detail-panel.tsx';
@@ -177,11 +178,11 @@ function TransactionFacts({ transaction }: Pick<DetailProps, 'transaction'>) {
           <Named id={hash} what="the hash" />
         </Fact>
         <Fact name="From">
-          <Named id={from} what="the sender" />
+          <Address of={from} what="the sender" />
         </Fact>
         {to !== null && (
           <Fact name="To">
-            <Named id={to} what="the receiver" />
+            <Address of={to} what="the receiver" />
           </Fact>
         )}
         {made !== null && (
@@ -199,8 +200,8 @@ function TransactionFacts({ transaction }: Pick<DetailProps, 'transaction'>) {
               <span class="amount">
                 {amount} {asset.toUpperCase()}
               </span>{' '}
-              <Named id={sender} what="the sender" /> <span class="arrow">→</span>
-              <Named id={recipient} what="the receiver" />
+              <Address of={sender} what="the sender" /> <span class="arrow">→</span>
+              <Address of={recipient} what="the receiver" />
             </li>
           ))}
         </ul>

@@ -27,6 +27,14 @@ const MAX_UPCOMING = 5;
 /** What is next is read again when the sandbox's clock has moved by this. */
 const UPCOMING_MS = 10_000;
 
+/** Scrolls to a part of the page, and moves the focus there. */
+function jumpTo(name: string): void {
+  const part = document.querySelector<HTMLElement>(`section[aria-label="${name}"]`);
+  part?.setAttribute('tabindex', '-1');
+  part?.scrollIntoView();
+  part?.focus({ preventScroll: true });
+}
+
 /** What is going on: health, connection, the first steps, the last refusals, what happens next, and quick actions. */
 export function Page() {
   const connection = useLoaded((signal) => control('getConnection', {}, signal), []);
@@ -44,6 +52,13 @@ export function Page() {
           <span class="quiet">version {connection.value.value.version}</span>
         )}
       </div>
+      <nav class="jump" aria-label="Parts of this page">
+        {['Connect', 'Quick actions', 'Next on the clock'].map((name) => (
+          <button type="button" key={name} onClick={() => jumpTo(name)}>
+            {name}
+          </button>
+        ))}
+      </nav>
       <Failure message={interruption.value || connection.error.value} />
       <div class="columns">
         <div>

@@ -5,6 +5,7 @@ import type { SandboxTransaction, SandboxTransactionEffect } from '../../../sand
 import { readApi } from '../api.ts';
 import { control } from '../control.ts';
 import { inWords, shortened, toneOf } from '../names.ts';
+import { Address } from '../parts/address.tsx';
 import { Named } from '../parts/copy.tsx';
 import { DetailPanel } from '../parts/detail-panel.tsx';
 import { Fact } from '../parts/fact.tsx';
@@ -210,7 +211,7 @@ function Facts({ row }: { readonly row: SandboxTransaction }) {
         </Fact>
         {transfer !== null && (
           <Fact name="To">
-            <Named id={transfer.to} what="the receiver" />
+            <Address of={transfer.to} what="the receiver" />
           </Fact>
         )}
         {call !== null && (
@@ -264,8 +265,8 @@ function Movements({ id, status }: { readonly id: string; readonly status: strin
             <span class="amount">
               {amount} {asset.toUpperCase()}
             </span>{' '}
-            <Named id={from} what="the sender" /> <span class="arrow">→</span>
-            <Named id={to} what="the receiver" />
+            <Address of={from} what="the sender" /> <span class="arrow">→</span>
+            <Address of={to} what="the receiver" />
           </li>
         ))}
       </ul>

@@ -149,6 +149,10 @@ function EndpointDetail({ id, back, onChanged }: EndpointDetailProps) {
                   <EndpointOverview endpoint={shown} deliveries={deliveries} sending={sending} send={send} />
                 ),
               },
+              {
+                title: 'Change',
+                content: () => <EndpointForm key={id} endpoint={shown} sending={sending} send={send} />,
+              },
               { title: 'Raw', content: () => <JsonTree value={shown} label="Endpoint" /> },
             ]
       }
@@ -225,5 +229,51 @@ function EndpointOverview({ endpoint, deliveries, sending, send }: OverviewProps
         ))}
       </section>
     </>
+  );
+}
+
+/** The form of a stored endpoint: its URL, the events that it receives, and its description. */
+function EndpointForm({ endpoint, sending, send }: Omit<OverviewProps, 'deliveries'>) {
+  const url = useSignal(endpoint.url);
+  const types = useSignal(endpoint.event_types.join(', '));
+  const description = useSignal(endpoint.description ?? '');
+  const save = (submitted: Event): void => {
+    submitted.preventDefault();
+    void send('updateWebhookEndpoint', {
+      url: url.value.trim(),
+      event_types: types.value.split(/[\s,]+/).filter(Boolean),
+      description: description.value.trim() === '' ? null : description.value.trim(),
+    });
+  };
+  return (
+    <form onSubmit={save}>
+      <div class="fields">
+        <label class="wide">
+          URL
+          <input required value={url} onInput={({ currentTarget }) => (url.value = currentTarget.value)} />
+        </label>
+        <label class="wide">
+          Event types, or patterns such as wallet.*
+          <input
+            required
+            value={types}
+            onInput={({ currentTarget }) => (types.value = currentTarget.value)}
+          />
+        </label>
+        <label class="wide">
+          Description
+          <input
+            value={description}
+            onInput={({ currentTarget }) => (description.value = currentTarget.value)}
+          />
+        </label>
+      </div>
+      <p class="actions">
+        <button type="submit" class="main" disabled={sending.isRunning.value}>
+          Save
+        </button>
+      </p>
+      <SentResult sending={sending} />
+    </form>
   );
 }

@@ -7,17 +7,22 @@ import { Failure } from '../parts/states.tsx';
 import { useLoaded } from '../parts/use-loaded.tsx';
 import { balanceQueries, faucetAssets } from '../wallet-facts.ts';
 
-/** The balances of a wallet. They are read again when `round` changes. */
-export function Balances({ wallet, round }: { readonly wallet: Wallet; readonly round: number }) {
-  const { value, error } = useLoaded(
+/** The balances of a wallet in the assets of the faucet. They are read again when `round` changes. */
+export function useBalances({ id, chain_type: chainType }: Wallet, round: number) {
+  return useLoaded(
     async (signal) => {
-      const read = balanceQueries(wallet.chain_type).map((query) =>
-        readApi('getWalletBalance', { path: { wallet_id: wallet.id }, query }, signal),
+      const read = balanceQueries(chainType).map((query) =>
+        readApi('getWalletBalance', { path: { wallet_id: id }, query }, signal),
       );
       return (await Promise.all(read)).flatMap(({ balances }) => balances);
     },
-    [wallet.id, round],
+    [id, round],
   );
+}
+
+/** The balances of a wallet as a table. */
+export function Balances({ wallet, round }: { readonly wallet: Wallet; readonly round: number }) {
+  const { value, error } = useBalances(wallet, round);
   const balances = value.value;
   return (
     <section aria-label="Balances">

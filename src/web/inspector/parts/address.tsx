@@ -1,0 +1,36 @@
+import { signal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
+import { control } from '../control.ts';
+import { hrefOf } from '../routes.ts';
+import { Named } from './copy.tsx';
+
+/** The wallets at addresses that were looked up, which have names and pages. */
+const wallets = signal<ReadonlyMap<string, { readonly id: string; readonly name: string | null }>>(new Map());
+const asked = new Set<string>();
+
+async function lookUp(address: string): Promise<void> {
+  if (asked.has(address)) return;
+  asked.add(address);
+  try {
+    const { data } = await control('listSandboxWallets', { query: { search: address, limit: 1 } });
+    const [wallet] = data;
+    if (wallet?.address.toLowerCase() === address.toLowerCase()) {
+      wallets.value = new Map(wallets.value).set(address, wallet);
+    } else asked.delete(address);
+  } catch {
+    // The address is shown without a name.
+    asked.delete(address);
+  }
+}
+
+/** An address that can be copied. That of a wallet of the sandbox has the wallet's name and leads to it. */
+export function Address({ of, what }: { readonly of: string; readonly what: string }) {
+  useEffect(() => void lookUp(of), [of]);
+  const wallet = wallets.value.get(of);
+  if (wallet === undefined) return <Named id={of} what={what} />;
+  return (
+    <Named id={of} what={what} href={hrefOf('wallets', [wallet.id])}>
+      {wallet.name ?? undefined}
+    </Named>
+  );
+}
