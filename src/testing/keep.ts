@@ -6,7 +6,7 @@ import { removeSnapshot, saveSnapshot } from '../tools/client/world.ts';
 import type { Connection } from './connection.ts';
 
 /** The folder of kept files if a test chooses none. */
-export const KEPT_FOLDER = 'custos-failures';
+const KEPT_FOLDER = 'custos-failures';
 
 /** The name under which the state is saved while it is written. */
 const SNAPSHOT = 'kept-by-a-test';

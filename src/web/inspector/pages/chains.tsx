@@ -2,7 +2,6 @@ import { useSignal } from '@preact/signals';
 import { Link } from 'lucide';
 import type { ChainLog, ChainTransaction, SandboxChain } from '../../../sandbox/generated/schemas.ts';
 import { control } from '../control.ts';
-import { Address } from '../parts/address.tsx';
 import { Copy, Named } from '../parts/copy.tsx';
 import { DecodedItem } from '../parts/decoded-item.tsx';
 import { DetailPanel } from '../parts/detail-panel.tsx';
@@ -16,6 +15,7 @@ import { type Column, VirtualTable } from '../parts/virtual-table.tsx';
 import { goTo, route } from '../router.tsx';
 import { hrefOf } from '../routes.ts';
 import { shortAddress } from '../texts.ts';
+import { Address } from '../wallets/address.tsx';
 
 const columns: readonly Column<ChainTransaction>[] = [
   { title: 'What', slot: 'lead', cell: (transaction) => whatOf(transaction) },

@@ -5,7 +5,6 @@ import type { SandboxTransaction, SandboxTransactionEffect } from '../../../sand
 import { readApi } from '../api.ts';
 import { control } from '../control.ts';
 import { inWords, shortened, toneOf } from '../names.ts';
-import { Address } from '../parts/address.tsx';
 import { Named } from '../parts/copy.tsx';
 import { DetailPanel } from '../parts/detail-panel.tsx';
 import { Fact } from '../parts/fact.tsx';
@@ -22,6 +21,7 @@ import { everyPage, useLoaded, useReload } from '../parts/use-loaded.tsx';
 import type { Column } from '../parts/virtual-table.tsx';
 import { hrefOf } from '../routes.ts';
 import { stepsOf, type TransactionStep } from '../transaction-steps.ts';
+import { Address } from '../wallets/address.tsx';
 
 const REREAD_MS = 2_000;
 

@@ -1,8 +1,8 @@
 import { signal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { control } from '../control.ts';
+import { Named } from '../parts/copy.tsx';
 import { hrefOf } from '../routes.ts';
-import { Named } from './copy.tsx';
 
 /** The wallets at addresses that were looked up, which have names and pages. */
 const wallets = signal<ReadonlyMap<string, { readonly id: string; readonly name: string | null }>>(new Map());
