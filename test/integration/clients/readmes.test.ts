@@ -69,10 +69,8 @@ const typescript: Readme = {
     'webhook.ts': /^wallet\.archived true\n$/,
     'keys.ts': /^true\n$/,
     'viem.ts': /^success\ntrue\n$/,
-    'ethers.ts': /^1\ntrue\ntrue\n$/,
-    'solana.ts': /^10000000n\n$/,
   },
-  largeExamples: {},
+  largeExamples: { 'ethers.ts': /^1\ntrue\ntrue\n$/, 'solana.ts': /^10000000n\n$/ },
 };
 
 const python: Readme = {
