@@ -67,7 +67,7 @@ function errorResponse(
   const schema = isOauth ? 'OAuthError' : 'Error';
   const names = codes.map(([code]) => `\`${code}\``).join(', ');
   return {
-    ...(status === 429 || status === 503 ? { headers: { 'retry-after': retryAfter } } : {}),
+    ...(status === 429 || status === 503 ? { headers: { 'Retry-After': retryAfter } } : {}),
     description: `${STATUS_CODES[status] ?? 'Refused'}: ${names}.`,
     content: { 'application/json': { schema: { $ref: `#/components/schemas/${schema}` }, examples } },
   };
