@@ -72,7 +72,11 @@ interface Slot {
 export function createDeliverySlots(): DeliverySlots {
   const total: Counts = { all: 0, unproven: 0 };
   const ofApps = new Map<string, Counts>();
-  const standings = new LRUCache<string, Endpoint['standing']>({ max: MAX_REMEMBERED });
+  // `max` would reserve the memory at once, for every cell of the process.
+  const standings = new LRUCache<string, Endpoint['standing']>({
+    maxSize: MAX_REMEMBERED,
+    sizeCalculation: () => 1,
+  });
   const queued = new Set<Endpoint>();
 
   const countsOf = (appId: string): Counts => ofApps.get(appId) ?? { all: 0, unproven: 0 };

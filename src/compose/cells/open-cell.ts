@@ -154,7 +154,8 @@ export async function startCell(
   });
   const beats = jobUnits(unitsOf(pulse), services, { job: 'stay-alive', audit });
   const restores: RestoreWatch = watchRestores({
-    identify: identifyDatabase,
+    // Outside of the check's transaction, which then consists of plain reads and needs no `begin`.
+    identify: () => identifyDatabase(pulse.orm.em.fork()),
     services,
     inUnit: inUnitOf(unitsOf(pulse)),
     afterPromotion: config.afterPromotion,

@@ -19,6 +19,12 @@ import {
 /** CHOICE: how often to retry a cell that could not start together with the server. */
 const RETRY_MS = 5_000;
 
+/**
+ * CHOICE: this many cells start at once. With hundreds, the event loop would be too late for the time limits of their
+ * connections. A cell whose database hangs keeps its place for some seconds.
+ */
+const STARTS_AT_ONCE = 16;
+
 /** CHOICE: how long an app's entry is used before the directory is asked again. */
 const CACHE_MS = 10_000;
 /** CHOICE: how long the absence of an entry is cached. It is short, because an app may get an entry at any moment. */
@@ -123,7 +129,7 @@ export async function openCells(
     open.set(started.name, started);
     return started;
   };
-  const results = await Promise.allSettled(connected.map(start));
+  const results = await settleFew(connected, start);
   const failures = results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []));
   const shares = failures.find((failure) => failure instanceof SharedDatabaseError);
   if (shares !== undefined || open.size === 0) {
@@ -204,6 +210,21 @@ export async function openCells(
       await Promise.all([...open.values()].map((cell) => cell.close()));
     },
   };
+}
+
+/** Does the work for every item, `STARTS_AT_ONCE` at a time. Returns the results in the order of the items. */
+async function settleFew<Item, Result>(
+  items: readonly Item[],
+  work: (item: Item) => Promise<Result>,
+): Promise<PromiseSettledResult<Result>[]> {
+  const results: PromiseSettledResult<Result>[] = [];
+  const left = items.entries();
+  const workOn = async (): Promise<void> => {
+    for (const [at, item] of left)
+      [results[at]] = (await Promise.allSettled([work(item)])) as [PromiseSettledResult<Result>];
+  };
+  await Promise.all(Array.from({ length: STARTS_AT_ONCE }, workOn));
+  return results;
 }
 
 /** The ids that apps can have. Other ids need no look-up. */
