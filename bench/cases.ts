@@ -1,5 +1,6 @@
 import type { BenchCase } from './bench-case.ts';
 import { audit } from './cases/audit.ts';
+import { cells } from './cases/cells.ts';
 import { heldLoad } from './cases/held-load.ts';
 import { jsonRpc } from './cases/json-rpc.ts';
 import { onchainActions } from './cases/onchain-actions.ts';
@@ -28,6 +29,7 @@ export const cases: Readonly<Record<string, BenchCase>> = {
   postgres,
   users,
   'held-load': heldLoad,
+  cells,
   policy,
   overload,
   'json-rpc': jsonRpc,

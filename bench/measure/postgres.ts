@@ -8,13 +8,18 @@ import { startEmbeddedPostgres } from '../../test/support/postgres/embedded-post
 export interface RunningPostgres {
   /** Creates a database with the schema of this version and returns its URL. */
   create(name: string): Promise<string>;
+  urlOf(database: string): string;
   stop(): Promise<void>;
 }
 
 /** Starts PostgreSQL with its default configuration: every commit is on disk before it is acknowledged. */
-export async function startPostgres(): Promise<RunningPostgres> {
-  const { urlOf, stop } = await startEmbeddedPostgres(['-c', 'max_wal_size=4GB']);
+export async function startPostgres(
+  flags: readonly string[] = [],
+  onLog?: (lines: string) => void,
+): Promise<RunningPostgres> {
+  const { urlOf, stop } = await startEmbeddedPostgres(['-c', 'max_wal_size=4GB', ...flags], undefined, onLog);
   return {
+    urlOf,
     async create(name) {
       const admin = new Client({ connectionString: urlOf('postgres') });
       await admin.connect();

@@ -55,15 +55,17 @@ export function custosArguments(command: 'sandbox' | 'mock', port: number): stri
   return [command, ...listening, '--app-id', appId, '--app-secret', appSecret];
 }
 
-/** The environment variables of `custos serve` and related commands. */
+/** The environment variables of `custos serve`: of its only database, or of its cells file. */
 export interface ServeEnvironment {
-  readonly DATABASE_URL: string;
   readonly CUSTOS_MASTER_KEY: string;
+  readonly DATABASE_URL?: string;
+  readonly CUSTOS_CELLS_FILE?: string;
+  readonly CUSTOS_DATABASE_POOL?: string;
 }
 
 /** Migrates the database and creates an app in it. */
 export async function makeApp(
-  { DATABASE_URL }: ServeEnvironment,
+  { DATABASE_URL }: { readonly DATABASE_URL: string },
   settings: object = {},
 ): Promise<Pick<Address, 'appId' | 'appSecret'>> {
   const text = await runToEnd([programs.bundle, 'apps', 'create', '--name', 'Bench', '--json'], {

@@ -16,10 +16,12 @@ export interface RunningPostgres {
  * @param flags additional command line arguments of the server.
  * @param parent the parent of its folder. By default, the temporary folder, because the user that runs PostgreSQL
  * cannot enter the project's folder.
+ * @param onLog called with the lines of the server's log.
  */
 export async function startEmbeddedPostgres(
   flags: readonly string[] = [],
   parent = tmpdir(),
+  onLog: (lines: string) => void = () => undefined,
 ): Promise<RunningPostgres> {
   // The bench and `npm run migration` start it too.
   installJudges();
@@ -37,7 +39,7 @@ export async function startEmbeddedPostgres(
     createPostgresUser: userInfo().uid === 0,
     initdbFlags: ['--encoding=UTF8', '--no-locale', '--no-sync'],
     postgresFlags: ['-c', 'listen_addresses=127.0.0.1', '-c', 'unix_socket_directories=', ...flags],
-    onLog: () => undefined,
+    onLog: (lines) => onLog(String(lines)),
     onError: () => undefined,
   });
   await postgres.initialise();
