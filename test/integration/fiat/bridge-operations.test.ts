@@ -23,6 +23,7 @@ import { type DatabaseKind, databaseKinds } from '../../support/databases.ts';
 import { openBankWorld } from '../../support/fiat/bank-world.ts';
 import { testUsdc } from '../../support/fiat/bridge-handlers.ts';
 import { type Mishap, openBridgeService } from '../../support/fiat/bridge-service.ts';
+import { runToEnd } from '../../support/run-job.ts';
 import { openOperations } from '../../support/run-operations.ts';
 import { runJobs } from '../wallet-actions/run-jobs.ts';
 
@@ -45,7 +46,7 @@ async function open(kind: DatabaseKind) {
   operations.clock.nowMs = bank.clock.now();
   const settle = async (): Promise<void> => {
     for (const job of [followFiatCustomers, followFiatDeposits, followDeposits]) {
-      while (await job(context).run(() => undefined));
+      await runToEnd(job(context));
     }
     await runJobs(operations);
   };

@@ -8,6 +8,7 @@ import { followDeposits } from '../../../src/jobs/follow-deposits.ts';
 import type { JobContext } from '../../../src/jobs/job-context.ts';
 import { runAutomations } from '../../../src/jobs/run-automations.ts';
 import { inUnitOf, unitsOf } from '../../../src/server/unit-of-work.ts';
+import { runOnce, runToEnd } from '../../support/run-job.ts';
 import type { RunInput, TestOperations } from '../../support/run-operations.ts';
 import { runJobs } from './run-jobs.ts';
 
@@ -24,7 +25,7 @@ export function automated(operationsNow: () => TestOperations) {
   /** Records deposits until none is new. */
   async function detect(served = operationsNow()): Promise<void> {
     const job = followDeposits({ services: served.services, inUnit: inUnitOn(served) });
-    while (await job.run(() => undefined));
+    await runToEnd(job);
   }
 
   /** Runs due executions once. */
@@ -33,7 +34,7 @@ export function automated(operationsNow: () => TestOperations) {
     inUnit: JobContext['inUnit'] = inUnitOn(served),
   ): Promise<void> {
     const openReader = async () => (await unitsOf(served.database)(false)).em;
-    await runAutomations({ services: served.services, inUnit, openReader }).run(() => undefined);
+    await runOnce(runAutomations({ services: served.services, inUnit, openReader }));
   }
 
   return {

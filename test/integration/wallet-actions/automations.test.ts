@@ -10,6 +10,7 @@ import {
 } from '../../../src/sandbox/simulated/chains/simulated-chains.ts';
 import { inUnitOf, unitsOf } from '../../../src/server/unit-of-work.ts';
 import { databaseKinds } from '../../support/databases.ts';
+import { runOnce, runToEnd } from '../../support/run-job.ts';
 import { openOperations, type TestOperations } from '../../support/run-operations.ts';
 
 const base = 'eip155:8453';
@@ -62,14 +63,14 @@ describe.each(databaseKinds)('automations on %s', (kind) => {
 
   async function detect(): Promise<void> {
     const job = followDeposits({ services: operations.services, inUnit: inUnit() });
-    while (await job.run(() => undefined));
+    await runToEnd(job);
   }
 
   async function runDue(served = operations): Promise<void> {
     const units = unitsOf(served.database);
     const openReader = async () => (await units(false)).em;
     const job = runAutomations({ services: served.services, inUnit: inUnitOf(units), openReader });
-    await job.run(() => undefined);
+    await runOnce(job);
   }
 
   async function executions(): Promise<WalletAutomationExecutionResponse[]> {

@@ -3,6 +3,7 @@ import { followTransactions } from '../../../src/jobs/follow-transactions.ts';
 import { readEffects } from '../../../src/jobs/read-effects.ts';
 import { runWalletActions } from '../../../src/jobs/run-wallet-actions.ts';
 import { inUnitOf, unitsOf } from '../../../src/server/unit-of-work.ts';
+import { runToEnd } from '../../support/run-job.ts';
 import type { TestOperations } from '../../support/run-operations.ts';
 
 const contextOf = ({ services, database }: TestOperations) => ({
@@ -12,22 +13,22 @@ const contextOf = ({ services, database }: TestOperations) => ({
 
 /** Follows transactions until nothing is due. */
 export async function follow(operations: TestOperations): Promise<void> {
-  while (await followTransactions(contextOf(operations)).run(() => undefined));
+  await runToEnd(followTransactions(contextOf(operations)));
 }
 
 /** Follows exchanges until nothing is due. */
 export async function askExchange(operations: TestOperations): Promise<void> {
-  while (await followExternalSteps(contextOf(operations)).run(() => undefined));
+  await runToEnd(followExternalSteps(contextOf(operations)));
 }
 
 /** Reads what transactions moved until nothing is due. */
 export async function readMoved(operations: TestOperations): Promise<void> {
-  while (await readEffects(contextOf(operations)).run(() => undefined));
+  await runToEnd(readEffects(contextOf(operations)));
 }
 
 /** Settles wallet actions until nothing is due. */
 export async function finish(operations: TestOperations): Promise<void> {
-  while (await runWalletActions(contextOf(operations)).run(() => undefined));
+  await runToEnd(runWalletActions(contextOf(operations)));
 }
 
 /** Runs all jobs of wallet actions. */
