@@ -58,7 +58,7 @@ export const contracts: readonly Contract[] = [
       version: '0.0.1',
       summary: 'Wallet infrastructure: wallets, users, owners, policies, intents and signing.',
       description:
-        'Every request uses HTTPS and the credentials of an app: HTTP Basic with the app id and the app secret, and the same app id in `service-app-id`. Bodies are JSON. Requests that use or change a resource with an owner also carry the signatures of its owner in `service-authorization-signature`. Errors are `{error, code?, data?}`; programs should read `code`.',
+        'Every request uses HTTPS and the credentials of an app: HTTP Basic with the app id and the app secret, and the same app id in `service-app-id`. Bodies are JSON. Requests that use or change a resource with an owner also carry the signatures of its owner in `service-authorization-signature`. Errors are `{error, code?, data?}`; programs should read `code`. Where a rate limit is set, responses have `ratelimit`, `ratelimit-policy`, and `x-ratelimit-limit`, `-remaining` and `-reset`.',
       license,
     },
     servers,

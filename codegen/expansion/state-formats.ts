@@ -6,15 +6,20 @@ const patterns: Readonly<Record<string, string>> = {
   'user-did': ownFormats['user-did'].source,
 };
 
+const MAX_INT32 = 2 ** 31 - 1;
+
 /**
- * Returns the document with the `pattern` of each text of a format that only this contract defines, for tools that do
- * not know the format. Validators check the format itself, so that their messages name it.
+ * Returns the document with what tools cannot know: the `pattern` of a text whose format only this contract defines,
+ * and `int64` for integers that may need more than 32 bits, which generators of some languages otherwise assume.
+ * Validators check the format itself, so that their messages name it.
  */
 export function stateFormats(document: Document): Document {
   const stated = structuredClone(document);
   for (const [schema] of allSchemas(stated)) {
     const pattern = patterns[schema['x-format'] ?? ''];
     if (pattern !== undefined) schema.pattern ??= pattern;
+    const { maximum = Number.POSITIVE_INFINITY } = schema as { maximum?: number };
+    if ([schema.type].flat().includes('integer') && maximum > MAX_INT32) schema.format ??= 'int64';
   }
   return stated;
 }
