@@ -19,7 +19,8 @@ try {
       ...{ noEmit: false, declaration: true, emitDeclarationOnly: true },
       ...{ rootDir: root, outDir: join(folder, 'all') },
     },
-    files: entries.map((entry) => join(root, entry)),
+    // The entries reach a module of JavaScript, whose types no import names.
+    files: [...entries, 'src/engine/crypto/secp256k1-lib.d.ts'].map((entry) => join(root, entry)),
     include: [],
   };
   writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(settings));

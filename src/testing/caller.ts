@@ -1,5 +1,4 @@
 import { createPrivateKey, type KeyObject } from 'node:crypto';
-import { type AuthorizationKey, aliceKey, bobKey, carolKey } from '../../mocks/authorization-keys.ts';
 import { operations } from '../generated/operations.ts';
 import { buildRequest } from '../tools/client/call-operation.ts';
 import type { Connection } from './connection.ts';
@@ -11,18 +10,8 @@ import {
   type OperationId,
   type Operations,
   type Refusal,
+  type Signer,
 } from './types.ts';
-
-/** A P-256 key pair that signs requests, as base64 of PKCS #8 and of SubjectPublicKeyInfo. */
-export type Signer = AuthorizationKey;
-
-/**
- * The keys of the seeded users. Alice owns the wallet `ext_wal_alice`. The wallet `ext_wal_treasury` needs signatures
- * of two of the three.
- */
-export const alice: Signer = aliceKey;
-export const bob: Signer = bobKey;
-export const carol: Signer = carolKey;
 
 /** Converts the key to a `node:crypto` key. */
 function keyOf({ privateKey }: Pick<Signer, 'privateKey'>): KeyObject {

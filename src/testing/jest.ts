@@ -1,8 +1,7 @@
-import { alice, bob, carol } from './caller.ts';
 import type { FixtureOptions } from './fixtures.ts';
 import { keptFile } from './keep.ts';
 import { matchersFor } from './matchers.ts';
-import { startSandbox, type TestSandbox } from './testing.ts';
+import { alice, bob, carol, startSandbox, type TestSandbox } from './testing.ts';
 
 /** The part of jest's arguments that this environment reads. */
 interface EnvironmentConfig {

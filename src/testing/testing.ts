@@ -26,28 +26,30 @@ import {
   saveSnapshot,
   signIn,
 } from '../tools/client/world.ts';
-import { callerOf, type Signer } from './caller.ts';
+import { callerOf } from './caller.ts';
 import { type Connection, connect, trustInProcess } from './connection.ts';
 import { collectorIn, keepState, newestPosition } from './keep.ts';
 import { playScenario } from './scenarios.ts';
-import type { Caller, RunOptions, ScenarioResult } from './types.ts';
-
-export { alice, bob, carol, type Signer } from './caller.ts';
+import type { Caller, RunOptions, ScenarioResult, Signer } from './types.ts';
 
 import { nearMisses } from './types.ts';
 
 export {
   type Answer,
+  alice,
+  bob,
   type Caller,
   type CallInput,
   type CallOptions,
   CallRefusedError,
+  carol,
   type OperationId,
   type Operations,
   type Refusal,
   ScenarioFailedError,
   type ScenarioResult,
   type ScenarioStep,
+  type Signer,
 } from './types.ts';
 
 /** Options for starting a sandbox. Each corresponds to an option of `custos sandbox`. */

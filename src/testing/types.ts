@@ -1,7 +1,19 @@
+import { type AuthorizationKey, aliceKey, bobKey, carolKey } from '../../mocks/authorization-keys.ts';
 import type { OperationId, Operations } from '../generated/operations.ts';
 import type { SandboxScenarioStep } from '../sandbox/generated/schemas.ts';
 
 export type { OperationId, Operations };
+
+/** A P-256 key pair that signs requests, as base64 of PKCS #8 and of SubjectPublicKeyInfo. */
+export type Signer = AuthorizationKey;
+
+/**
+ * The keys of the seeded users. Alice owns the wallet `ext_wal_alice`. The wallet `ext_wal_treasury` needs signatures
+ * of two of the three.
+ */
+export const alice: Signer = aliceKey;
+export const bob: Signer = bobKey;
+export const carol: Signer = carolKey;
 
 /** The path, query and body of an operation. Parts that the operation does not have are omitted. */
 export type CallInput<Id extends OperationId> = Part<'path', Operations[Id]['path']> &
