@@ -339,7 +339,7 @@ export function readDatabaseConfig(flags: DatabaseFlags, env: Environment = proc
 }
 
 /**
- * Reads the databases on which a command acts: the chosen one, otherwise all cells.
+ * Returns the configuration of each database on which a command acts: the given folder or cell, otherwise all cells.
  *
  * @throws ConfigError
  */

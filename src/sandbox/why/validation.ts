@@ -43,7 +43,10 @@ export function whyInvalid(refused: RefusedRequest): Why | undefined {
   );
 }
 
-/** Returns a summary of several problems and one step against all of them. Empty if each needs its own. */
+/**
+ * Returns one step that fixes all problems, with a summary if there is one. Returns an empty object if each problem
+ * needs a step of its own.
+ */
 function combinedTexts(
   issues: readonly Issue[],
   refused: RefusedRequest,

@@ -174,8 +174,8 @@ type ListContext = Pick<OperationContext, 'app' | 'em' | 'chains'>;
 const MAX_PAGE = 100;
 
 /**
- * Lists one page of the assets that a wallet sent and received on one chain, newest first. It contains our own
- * transactions and, if the chain has a list of transfers, other transfers.
+ * Lists one page of a wallet's transactions on one chain, newest first: those that this server sent and, if the chain
+ * lists transfers, the others.
  *
  * CHOICE: one of our transactions that is not a plain transfer of one asset is listed under the native asset, in which
  * its fee is paid. Transfers known only from the chain are `confirmed`.

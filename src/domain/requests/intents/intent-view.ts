@@ -98,7 +98,7 @@ function byPayload(signed: readonly SignedPayload[]): SignedPayload[] {
 }
 
 /**
- * Returns whether a member has to sign again, because a key quorum that contains the user no longer counts the
+ * Returns whether a user must sign the intent again: a key quorum that contains the user no longer counts this
  * signature.
  */
 export function isStale(

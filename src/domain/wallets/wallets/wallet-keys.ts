@@ -90,8 +90,9 @@ export async function loadKeyUseClaim(
 }
 
 /**
- * Calls the key store with a claim, first with the owner in the database. The key store may have a different key quorum
- * with the same single key on record as the owner. If so, calls it again with that key quorum added to the claim.
+ * Calls the key store with a claim, first with the owner in the database. If the key store refuses it because its own
+ * record names another key quorum as the owner, and that key quorum has the same single key, calls the key store again
+ * with that key quorum added to the claim.
  */
 export async function askUnderRecordedOwner<Claim extends KeyUseClaim | undefined, T>(
   context: Pick<OperationContext, 'app' | 'em'>,

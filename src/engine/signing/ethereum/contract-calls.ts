@@ -11,7 +11,7 @@ import { once } from '../../load-once.ts';
  */
 export type AbiValue = string | number | bigint | boolean | readonly AbiValue[];
 
-/** Encodes and decodes calls of a smart contract. `Name` is the union of its functions' names. */
+/** Encodes and decodes calls to a smart contract, and their results. `Name` is the union of its functions' names. */
 export interface ContractAbi<Name extends string> {
   encodeCall(name: Name, ...args: AbiValue[]): Uint8Array;
   /** Returns undefined for other functions and for malformed arguments. */

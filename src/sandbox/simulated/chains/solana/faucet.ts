@@ -41,7 +41,7 @@ const U64_MAX = 2n ** 64n - 1n;
 type Accounts = Pick<SolanaParts, 'world' | 'caip2' | 'state'>;
 
 /**
- * Deposits an asset from the faucet or a payer, and creates the token account if necessary.
+ * Deposits an asset from the faucet or a payer. Creates the mint and the token account if they do not exist.
  *
  * @throws InvalidDepositError; RevertError if the payer's balance is too low.
  */
