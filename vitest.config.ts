@@ -47,7 +47,7 @@ export default defineConfig({
   },
   test: {
     // The example, and the tests that `custos init vitest` writes, run with the library as it is here.
-    include: ['test/**/*.test.ts', 'examples/**/*.test.ts', 'templates/vitest/**/*.test.ts'],
+    include: ['test/**/*.test.ts', 'examples/**/*.test.ts', 'templates/vitest/**/*.test.mts'],
     globalSetup: [
       'test/install-judges.ts',
       'test/temporary-files.ts',

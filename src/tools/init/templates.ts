@@ -68,7 +68,7 @@ export const templates: readonly Template[] = [
   {
     name: 'vitest',
     summary: 'tests with a sandbox in their process, with fixtures and matchers',
-    next: 'npm install --save-dev vitest && npx vitest run test/custos.test.ts',
+    next: 'npm install --save-dev vitest && npx vitest run test/custos.test.mts',
   },
   {
     name: 'jest',

@@ -49,14 +49,14 @@ describe('custos init', () => {
       'e2e/custos.spec.ts',
       'playwright.config.ts',
       'test/custos.test.cjs',
-      'test/custos.test.ts',
+      'test/custos.test.mts',
       'tests/conftest.py',
       'tests/test_custos.py',
       'webhooks/express.mts',
       'webhooks/fastify.mts',
     ]);
     // The tests below, and this one's neighbours in `templates/`, run the templates where they are.
-    for (const file of ['test/custos.test.ts', 'e2e/custos.spec.ts']) {
+    for (const file of ['test/custos.test.mts', 'e2e/custos.spec.ts']) {
       const name = file.startsWith('e2e') ? 'playwright' : 'vitest';
       expect(readFileSync(join(folder, file), 'utf8')).toBe(
         readFileSync(join(templates, name, file), 'utf8'),
@@ -66,16 +66,16 @@ describe('custos init', () => {
 
   test('custos init writes nothing if a file is in the way, unless it is forced', async () => {
     expect((await init('vitest')).code).toBe(0);
-    const file = join(folder, 'test', 'custos.test.ts');
+    const file = join(folder, 'test', 'custos.test.mts');
     const text = readFileSync(file, 'utf8');
-    expect((await init('vitest')).stdout).toContain('unchanged  test/custos.test.ts');
+    expect((await init('vitest')).stdout).toContain('unchanged  test/custos.test.mts');
     writeFileSync(file, 'mine');
     const refused = await init('github', 'vitest');
     expect(refused).toMatchObject({ code: 1, stdout: '' });
-    expect(refused.stderr).toContain('`test/custos.test.ts` would be overwritten');
+    expect(refused.stderr).toContain('`test/custos.test.mts` would be overwritten');
     expect(readFileSync(file, 'utf8')).toBe('mine');
-    expect(written()).toEqual(['test/custos.test.ts']);
-    expect((await init('github', 'vitest', '--force')).stdout).toContain('replaced   test/custos.test.ts');
+    expect(written()).toEqual(['test/custos.test.mts']);
+    expect((await init('github', 'vitest', '--force')).stdout).toContain('replaced   test/custos.test.mts');
     expect(readFileSync(file, 'utf8')).toBe(text);
   });
 

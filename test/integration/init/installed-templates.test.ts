@@ -27,7 +27,7 @@ describe.runIf(process.env.TEST_LONG === '1')('in a project of a user', { timeou
   beforeAll(() => {
     folder = mkdtempSync(join(tmpdir(), 'custos-templates-'));
     expect(spawnSync('npm', ['pack', '--pack-destination', folder], { cwd: root }).status).toBe(0);
-    const scripts = { test: 'vitest run test/custos.test.ts' };
+    const scripts = { test: 'vitest run test/custos.test.mts' };
     writeFileSync(join(folder, 'package.json'), JSON.stringify({ private: true, type: 'module', scripts }));
     const packages = [
       'jest@30',
@@ -52,7 +52,7 @@ describe.runIf(process.env.TEST_LONG === '1')('in a project of a user', { timeou
   afterAll(() => rmSync(folder, { recursive: true }));
 
   test('the tests of the vitest template pass', () => {
-    const { status, output } = run(bin('vitest'), ['run', 'test/custos.test.ts']);
+    const { status, output } = run(bin('vitest'), ['run', 'test/custos.test.mts']);
     expect(output).toContain('3 passed');
     expect(status).toBe(0);
   });
@@ -71,7 +71,7 @@ describe.runIf(process.env.TEST_LONG === '1')('in a project of a user', { timeou
 
   test.each(['express', 'fastify'])('in a project of a user: %s', async (name) => {
     const port = String(name === 'express' ? 39_411 : 39_412);
-    const server = spawn(process.execPath, [join('webhooks', `${name}.ts`)], {
+    const server = spawn(process.execPath, [join('webhooks', `${name}.mts`)], {
       ...{ cwd: folder, env: { WEBHOOK_SECRET: secret, PORT: port } },
     });
     const printed = text(server.stdout);
@@ -130,7 +130,7 @@ describe.runIf(process.env.TEST_LONG === '1')('in a project of a user', { timeou
       types: ['node'],
     };
     const files = [
-      'test/custos.test.ts',
+      'test/custos.test.mts',
       'e2e/custos.spec.ts',
       'playwright.config.ts',
       'webhooks/express.mts',
