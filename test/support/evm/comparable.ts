@@ -51,16 +51,20 @@ const isPrecompile = (to: Hex | undefined): boolean =>
   to !== undefined && BigInt(to) > 0n && BigInt(to) <= 0x100n;
 
 /**
+ * @param account the account whose code made this call.
  * @param isTop its gas in anvil is without the intrinsic gas, and its gas used the sum in the block or before refunds. Geth has
  *   the limit of the transaction and the gas of the receipt, which `gasOfTop` compares.
  */
 function frameOf(
   { error, calls = [], logs, ...rest }: Frame,
-  { isTop = false, isInFailed = false }: { isTop?: boolean; isInFailed?: boolean },
+  { isTop = false, isInFailed = false, account }: { isTop?: boolean; isInFailed?: boolean; account?: Hex },
 ): unknown {
   const { gas, gasUsed, to, output, ...fields } = rest;
-  // Anvil does not say who destroys itself in favour of itself.
-  if (rest.type === 'SELFDESTRUCT' && (rest.from === to || rest.from === NO_ADDRESS)) return rest.type;
+  // Anvil does not say who destroys itself in favour of itself: it shows nobody, or who sent ether to that contract last.
+  const isToItself = rest.from === to || rest.from === NO_ADDRESS || to === account;
+  if (rest.type === 'SELFDESTRUCT' && isToItself) return rest.type;
+  const isInPlace = rest.type === 'DELEGATECALL' || rest.type === 'CALLCODE';
+  const runs = isInPlace ? rest.from : to;
   const isCreation = String(rest.type).startsWith('CREATE');
   return {
     ...fields,
@@ -73,7 +77,7 @@ function frameOf(
     // Anvil leaves out calls of precompiles, which geth shows.
     calls: calls
       .filter((call) => !isPrecompile(call.to))
-      .map((call) => frameOf(call, { isInFailed: isInFailed || error !== undefined })),
+      .map((call) => frameOf(call, { isInFailed: isInFailed || error !== undefined, account: runs })),
     // Geth leaves out logs of frames that fail, anvil those of frames that revert.
     logs:
       error !== undefined || isInFailed ? [] : (logs ?? []).map(({ index: _, position: __, ...log }) => log),
