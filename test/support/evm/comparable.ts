@@ -57,7 +57,11 @@ const isPrecompile = (to: Hex | undefined): boolean =>
  */
 function frameOf(
   { error, calls = [], logs, ...rest }: Frame,
-  { isTop = false, isInFailed = false, account }: { isTop?: boolean; isInFailed?: boolean; account?: Hex },
+  {
+    isTop = false,
+    isInFailed = false,
+    account,
+  }: { isTop?: boolean; isInFailed?: boolean; account?: Hex | undefined },
 ): unknown {
   const { gas, gasUsed, to, output, ...fields } = rest;
   // Anvil does not say who destroys itself in favour of itself: it shows nobody, or who sent ether to that contract last.
