@@ -60,10 +60,11 @@ export function isLockTimeout(error: unknown): boolean {
 const unavailableCodes =
   /^(08\w{3}|53\w{3}|57P\d\d|25006|25P03|55P03|57014|E(CONNREFUSED|CONNRESET|PIPE|TIMEDOUT|NOTFOUND|AI_AGAIN|HOSTUNREACH|NETUNREACH|NOSPC|DQUOT|ROFS|IO|MFILE)|SQLITE_(FULL|IOERR\w*|READONLY\w*|CANTOPEN\w*|BUSY\w*|CORRUPT|NOTADB))$/;
 
-// The messages of errors without a code. `pg` throws all but the last, which our driver throws for a statement after
-// the connection of its transaction broke.
+// The messages of errors without a code. `pg` throws the first line, and our driver the second for a statement after the
+// connection of its transaction broke. A coordinator of Citus answers with the others, as internal errors, when it loses
+// the node that has the rows.
 const unavailableMessages =
-  /^(timeout exceeded when trying to connect|Query read timeout|Connection terminated|Client has encountered a connection error|Client was closed|Cannot use a pool after calling end|the connection was lost)/;
+  /^(timeout exceeded when trying to connect|Query read timeout|Connection terminated|Client has encountered a connection error|Client was closed|Cannot use a pool after calling end|the connection was lost|SSL SYSCALL error|SSL connection has been closed|server closed the connection unexpectedly|could not receive data from server|could not send data to server|could not commit transaction for shard)/;
 
 interface MarkedError {
   isUnavailable?: true;
@@ -107,11 +108,12 @@ export function isBrokenAtOnce(error: unknown): boolean {
 }
 
 /**
- * Returns whether the session has ended with this error, for a reason other than a time limit. Another server may
- * respond to the next attempt.
+ * Returns whether the session has ended with this error, for a reason other than a time limit, or the server has lost
+ * its session with the node that has the rows. Another server may respond to the next attempt.
  */
 export function isSessionLost(error: unknown): boolean {
-  return isUnavailableError(error) && isBrokenAtOnce(error);
+  const { code } = error as { code?: string };
+  return isUnavailableError(error) && (isBrokenAtOnce(error) || /^(?:08\w{3}|XX000)$/.test(code ?? ''));
 }
 
 function isUnavailableError(error: unknown): boolean {

@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { isMoved } from '../../../src/domain/base/restores/restores.ts';
+import { isUnavailable } from '../../../src/errors.ts';
+import { isConnectionLost, isSessionLost, markUnavailable } from '../../../src/storage/database-errors.ts';
 import { findClusterFault, findOwner } from '../../../src/storage/schema/citus.ts';
 import type { AskDatabase } from '../../../src/storage/schema/identify-database.ts';
 
@@ -86,4 +88,19 @@ test.each([
 ])('a move within a cluster: %s', (_, before, after, expected) => {
   const identity = (cluster: string) => ({ cluster, timeline: 1 });
   expect(isMoved(identity(before), identity(after))).toBe(expected);
+});
+
+test.each([
+  ['08006', 'connection to the remote node custos@10.0.0.2:5432 failed', true],
+  ['XX000', 'SSL SYSCALL error: EOF detected', true],
+  ['XX000', 'server closed the connection unexpectedly', true],
+  ['XX000', 'could not commit transaction for shard 102008 on at least one active node', true],
+  ['XX000', 'cache lookup failed for relation 16384', false],
+])('a coordinator that has lost the node with the rows is unavailable: %s %s', (code, message, expected) => {
+  const error = markUnavailable(Object.assign(new Error(message), { code, severity: 'ERROR' }));
+  expect([isUnavailable(error), isSessionLost(error), isConnectionLost(error)]).toEqual([
+    expected,
+    expected,
+    false,
+  ]);
 });
