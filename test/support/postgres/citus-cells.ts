@@ -2,6 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { Client } from 'pg';
 import { expect } from 'vitest';
+import { silentLog } from '../../../src/adapters/log.ts';
+import type { Log } from '../../../src/ports/runtime.ts';
 import { startProduction, type TestProduction } from '../monitoring/production.ts';
 import { runCommand, temporaryFolder } from '../run-custos.ts';
 import { freshPostgres } from './borrow-database.ts';
@@ -83,9 +85,16 @@ export async function openCitusCells(coordinator: string) {
     JSON.parse(await run('apps', 'create', '--name', cell, '--cell', cell, '--json'));
   const apps = { one: await create('one'), two: await create('two') };
 
+  /** What the server has logged as errors, for the message of a test that fails. */
+  const errors: string[] = [];
+  const log: Log = {
+    ...silentLog,
+    error: ({ err }, message) =>
+      void errors.push(`${message}: ${(err as NodeJS.ErrnoException)?.code} ${err}`),
+  };
   // The machine of the tests may be busy: requests are not refused because the event loop is late.
   const serve = (): Promise<TestProduction> =>
-    startProduction({ ...env, CUSTOS_MAX_DELAY_MS: '3000', CUSTOS_RATE_LIMIT: '0' });
+    startProduction({ ...env, CUSTOS_MAX_DELAY_MS: '3000', CUSTOS_RATE_LIMIT: '0' }, log);
   let server = await serve();
 
   async function call(
@@ -119,6 +128,7 @@ export async function openCitusCells(coordinator: string) {
   return {
     ...{ env, schemas, workers, ask, run, ownerOf, otherThan, move, serve, call },
     server: () => server,
+    errors: (): readonly string[] => errors,
     createWallet: (cell: CellName) => call(cell, 'POST', '/v1/wallets', { chain_type: 'ethereum' }),
     walletsOf: async (cell: CellName): Promise<ReadonlySet<string>> =>
       new Set((await ask<{ id: string }>(`select id from "${schemas[cell]}".wallets`)).map(({ id }) => id)),
