@@ -89,8 +89,10 @@ export async function openCitusCells(coordinator: string) {
   const errors: string[] = [];
   const log: Log = {
     ...silentLog,
-    error: ({ err }, message) =>
-      void errors.push(`${message}: ${(err as NodeJS.ErrnoException)?.code} ${err}`),
+    error(fields, message) {
+      const { err } = fields as { readonly err?: NodeJS.ErrnoException };
+      errors.push(`${message}: ${err?.code} ${err}`);
+    },
   };
   // The machine of the tests may be busy: requests are not refused because the event loop is late.
   const serve = (): Promise<TestProduction> =>
