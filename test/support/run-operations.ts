@@ -22,6 +22,7 @@ import { ApiError } from '../../src/errors.ts';
 import { type OperationId, type Operations, operations } from '../../src/generated/operations.ts';
 import { registry } from '../../src/generated/registry.ts';
 import { responseValidators } from '../../src/generated/response-validators.js';
+import type { Job } from '../../src/jobs/runner.ts';
 import { createKeyStore } from '../../src/keys/key-operations.ts';
 import { localMasterKey } from '../../src/keys/master-keys.ts';
 import type { UserLogin } from '../../src/keys/voucher-operations.ts';
@@ -348,4 +349,16 @@ function serve({ database, services, clock, app, options }: Served): TestOperati
       await database[Symbol.asyncDispose]();
     },
   };
+}
+
+/** Runs one batch of a job, and what continues after it: on a busy machine a batch does not wait for its work. */
+export async function runOnce(job: Job): Promise<void> {
+  await job.run(() => undefined);
+  await job.stop?.();
+}
+
+/** Runs a job until nothing is due. */
+export async function runToEnd(job: Job): Promise<void> {
+  while (await job.run(() => undefined));
+  await job.stop?.();
 }

@@ -23,8 +23,7 @@ import { type DatabaseKind, databaseKinds } from '../../support/databases.ts';
 import { openBankWorld } from '../../support/fiat/bank-world.ts';
 import { testUsdc } from '../../support/fiat/bridge-handlers.ts';
 import { type Mishap, openBridgeService } from '../../support/fiat/bridge-service.ts';
-import { runToEnd } from '../../support/run-job.ts';
-import { openOperations } from '../../support/run-operations.ts';
+import { openOperations, runToEnd } from '../../support/run-operations.ts';
 import { runJobs } from '../wallet-actions/run-jobs.ts';
 
 const at = { provider: 'bridge', environment: 'sandbox' } as const;

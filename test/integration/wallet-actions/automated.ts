@@ -8,8 +8,7 @@ import { followDeposits } from '../../../src/jobs/follow-deposits.ts';
 import type { JobContext } from '../../../src/jobs/job-context.ts';
 import { runAutomations } from '../../../src/jobs/run-automations.ts';
 import { inUnitOf, unitsOf } from '../../../src/server/unit-of-work.ts';
-import { runOnce, runToEnd } from '../../support/run-job.ts';
-import type { RunInput, TestOperations } from '../../support/run-operations.ts';
+import { type RunInput, runOnce, runToEnd, type TestOperations } from '../../support/run-operations.ts';
 import { runJobs } from './run-jobs.ts';
 
 /** Functions of tests of automations, on operations that are opened later. */

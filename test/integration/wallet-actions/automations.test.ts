@@ -10,8 +10,7 @@ import {
 } from '../../../src/sandbox/simulated/chains/simulated-chains.ts';
 import { inUnitOf, unitsOf } from '../../../src/server/unit-of-work.ts';
 import { databaseKinds } from '../../support/databases.ts';
-import { runOnce, runToEnd } from '../../support/run-job.ts';
-import { openOperations, type TestOperations } from '../../support/run-operations.ts';
+import { openOperations, runOnce, runToEnd, type TestOperations } from '../../support/run-operations.ts';
 
 const base = 'eip155:8453';
 const usdc = '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913';

@@ -3,8 +3,7 @@ import { followTransactions } from '../../../src/jobs/follow-transactions.ts';
 import { readEffects } from '../../../src/jobs/read-effects.ts';
 import { runWalletActions } from '../../../src/jobs/run-wallet-actions.ts';
 import { inUnitOf, unitsOf } from '../../../src/server/unit-of-work.ts';
-import { runToEnd } from '../../support/run-job.ts';
-import type { TestOperations } from '../../support/run-operations.ts';
+import { runToEnd, type TestOperations } from '../../support/run-operations.ts';
 
 const contextOf = ({ services, database }: TestOperations) => ({
   services,
