@@ -277,7 +277,11 @@ test('a job that is expected during its batch runs again after its pause', async
       },
     };
     const jobs = startJobs([job], silentLog);
+    // It begins idle.
     await vi.advanceTimersByTimeAsync(1_200);
+    expect(runs).toBe(0);
+    jobs.wakeSoon('slow');
+    await vi.advanceTimersByTimeAsync(200);
     jobs.wakeSoon('slow');
     await vi.advanceTimersByTimeAsync(1_300);
     expect(runs).toBe(2);
