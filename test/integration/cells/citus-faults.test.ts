@@ -59,9 +59,7 @@ async function serverOf({ url }: Worker): Promise<WorkerServer> {
 
 /** Sends a signal to the server and all of its processes. */
 function signalAll({ pid }: WorkerServer, signal: NodeJS.Signals): void {
-  const children = execFileSync('pgrep', ['-P', String(pid)], { encoding: 'utf8' })
-    .trim()
-    .split('\n');
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').match(/\d+/g) ?? [];
   for (const each of [pid, ...children.map(Number)])
     try {
       process.kill(each, signal);
