@@ -16,7 +16,13 @@ import {
 import { StartError } from '../config/start-error.ts';
 import { type CellDirectory, openCellDirectory } from '../storage/cell-directory.ts';
 import { pendingMigrations } from '../storage/migrate.ts';
-import { distributeSchema, isDistributable, makeSchema, schemaOf } from '../storage/schema/cell-schema.ts';
+import {
+  distributeSchema,
+  isDistributable,
+  makeSchema,
+  schemaOf,
+  searchPathOf,
+} from '../storage/schema/cell-schema.ts';
 import { migrateDatabase, withDatabase } from './administration.ts';
 
 /** A cell, as commands print it. */
@@ -129,7 +135,7 @@ async function stateOf(url: string): Promise<ListedCell['state']> {
 
 function withoutCredentials(databaseUrl: string): string {
   const url = new URL(databaseUrl);
-  const schema = schemaOf(databaseUrl);
+  const schema = searchPathOf(databaseUrl);
   return `${url.host}${url.pathname}${schema === undefined ? '' : ` ${schema}`}`;
 }
 
@@ -160,6 +166,7 @@ export async function addCell(path: string, cell: NewCell): Promise<string[]> {
   const faults: string[] = [];
   checkCellsFile(faults, next, { variable: 'the new content', path });
   if (faults.length > 0) throw new ConfigError('invalid argument:', faults);
+  requireNamedSchema(cell.databaseUrl);
   if (cell.distribute) await requireDistributable(cell.databaseUrl);
   await makeSchema(cell.databaseUrl);
   const run = await migrateDatabase({ kind: 'postgres', url: cell.databaseUrl }, { dryRun: false });
@@ -167,6 +174,14 @@ export async function addCell(path: string, cell: NewCell): Promise<string[]> {
   await prepareDirectory({ directoryUrl: file.directory_url });
   if (next !== file) writeFile(path, next);
   return run;
+}
+
+function requireNamedSchema(databaseUrl: string): void {
+  const searchPath = searchPathOf(databaseUrl);
+  if (searchPath === undefined || schemaOf(databaseUrl) !== undefined) return;
+  throw new ConfigError('invalid option:', [
+    `--database-url: expected a search_path that begins with a schema of at most 63 lower-case letters, digits and \`_\`, such as \`eu1\`, got \`${searchPath}\``,
+  ]);
 }
 
 async function requireDistributable(databaseUrl: string): Promise<void> {

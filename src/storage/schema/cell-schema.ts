@@ -1,10 +1,19 @@
 import { defaultTimeouts, postgresPool } from '../postgres-dialect.ts';
 import { hasCitus } from './citus.ts';
 
-/** Returns the schema that a database URL names in its parameter `options`, as in `-c search_path=eu1`. */
+/** Returns the `search_path` that a database URL sets in its parameter `options`, as the URL has it. */
+export function searchPathOf(databaseUrl: string): string | undefined {
+  // PostgreSQL takes the last one, in upper case and with a hyphen, too.
+  const options = new URL(databaseUrl).searchParams.getAll('options').at(-1) ?? '';
+  return [...options.matchAll(/search[_-]path=(.*?)(?=\s-|$)/gis)].at(-1)?.[1];
+}
+
+/**
+ * Returns the schema that a database URL names in its parameter `options`, as in `-c search_path=eu1`. Undefined if it
+ * names none, or one whose name PostgreSQL might read in another way: part of a name would be the schema of another cell.
+ */
 export function schemaOf(databaseUrl: string): string | undefined {
-  const options = new URL(databaseUrl).searchParams.get('options') ?? '';
-  return /search_path=([a-z_][a-z0-9_]*)/.exec(options)?.[1];
+  return /^([a-z_][a-z0-9_]{0,62})(?=[\s,]|$)/.exec(searchPathOf(databaseUrl) ?? '')?.[1];
 }
 
 /**

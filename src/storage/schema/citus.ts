@@ -71,7 +71,7 @@ export async function findClusterFault(ask: AskDatabase): Promise<ClusterFault |
     select (select groupid from pg_dist_local_group) as group, count(*)::int as tables,
       string_agg(relname, ', ' order by relname) filter (where partmethod <> 'n' or repmodel = 't') as by_column
     from pg_dist_partition join pg_class on pg_class.oid = logicalrelid
-    where relnamespace = current_schema()::regnamespace`);
+    where relnamespace = quote_ident(current_schema())::regnamespace`);
   const { group, tables, by_column: byColumn } = found!;
   if (byColumn !== null)
     return {

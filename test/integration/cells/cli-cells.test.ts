@@ -142,3 +142,12 @@ test('a schema is distributed only where Citus is', async () => {
   );
   expect([code, stderr]).toEqual([1, expect.stringContaining('does not have the extension `citus`')]);
 });
+
+test('a cell whose schema has an unusual name is refused, and no other schema is touched', async () => {
+  const { code, stderr } = await runCommand(
+    ['cells', 'add', 'fourth', '--database-url', inSchema(urls.second, 'second-1')],
+    { env: { CUSTOS_CELLS_FILE: path } },
+  );
+  expect([code, stderr]).toEqual([2, expect.stringContaining('such as `eu1`, got `second-1`')]);
+  expect(readFileSync(path, 'utf8')).not.toContain('fourth');
+});

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { isMoved } from '../../../src/domain/base/restores/restores.ts';
 import { isUnavailable } from '../../../src/errors.ts';
 import { isConnectionLost, isSessionLost, markUnavailable } from '../../../src/storage/database-errors.ts';
+import { schemaOf, searchPathOf } from '../../../src/storage/schema/cell-schema.ts';
 import { findClusterFault, findOwner } from '../../../src/storage/schema/citus.ts';
 import type { AskDatabase } from '../../../src/storage/schema/identify-database.ts';
 
@@ -46,6 +47,30 @@ describe('which databases of a cluster servers may use', () => {
     if (expected === undefined) expect(found).toBeUndefined();
     else expect(found?.text).toMatch(expected);
   });
+});
+
+test.each([
+  ['-c search_path=eu1', 'eu1', 'eu1'],
+  ['-c search_path=eu1,public -c statement_timeout=9', 'eu1,public', 'eu1'],
+  ['-c search_path=eu -c Search-Path=eu_1', 'eu_1', 'eu_1'],
+  ['-c search_path=eu-1', 'eu-1', undefined],
+  ['-c search_path=eu.1', 'eu.1', undefined],
+  ['-c search_path="eu"', '"eu"', undefined],
+  ['-c search_path=Eu', 'Eu', undefined],
+  ['-c search_path=eu\\ 1', 'eu\\ 1', undefined],
+  [`-c search_path=${'e'.repeat(64)}`, 'e'.repeat(64), undefined],
+  ['-c statement_timeout=9', undefined, undefined],
+])('the schema that `options=%s` names is never part of a name', (options, searchPath, schema) => {
+  const url = new URL('postgresql://db/custos');
+  url.searchParams.set('options', options);
+  expect([searchPathOf(url.href), schemaOf(url.href)]).toEqual([searchPath, schema]);
+});
+
+test('the schema of a cluster is found by its quoted name', async () => {
+  const fault = findClusterFault(
+    database({ ...citus, 'quote_ident(current_schema())': [{ group: 0, tables: 82, by_column: null }] }),
+  );
+  expect(await fault).toBeUndefined();
 });
 
 describe('the owner of a distributed schema', () => {
