@@ -218,23 +218,26 @@ const WAIT_FOR_EVENT_MS = 5_000;
 export async function startSandbox(options: StartOptions = {}): Promise<TestSandbox> {
   const { config: path, clock, ...given } = options;
   const file = fileOf(path);
-  const sandbox = await compose({
-    ...{ seed: 'test', seedData: true },
+  const settings: Partial<SandboxConfig> = {
+    ...{ seed: 'test', seedData: true, record: true, prefix: 'service' },
     ...(file && settingsOf(file)),
     ...{ port: 0, ...given, logLevel: 'silent' },
     ...(clock === undefined ? {} : { clock: clock instanceof Date ? clock.getTime() : clock }),
     // The process runs tests. Preparing keys in each of its sandboxes would slow them down.
     preparedKeys: 0,
-  });
-  const connection = connect(sandbox, options.prefix ?? file?.settings.prefix ?? 'service');
-  const isRecording = options.record !== false;
+  };
+  const sandbox = await compose(settings);
+  const connection = connect(sandbox, settings.prefix!);
+  const isRecording = settings.record!;
   const folder = isRecording ? coverageFolder() : undefined;
   const collector = folder === undefined ? undefined : collectorIn(folder, connection);
   let startedAt = 'start';
   const close = async (): Promise<void> => {
-    await collector?.collect();
-    await connection.destroy();
-    await sandbox.close();
+    try {
+      await collector?.collect();
+    } finally {
+      await connection.destroy().finally(() => sandbox.close());
+    }
   };
   return {
     baseUrl: sandbox.baseUrl,
@@ -254,7 +257,11 @@ export async function startSandbox(options: StartOptions = {}): Promise<TestSand
       collector?.startStretch();
       if (isRecording) startedAt = await newestPosition(connection);
     },
-    keep: (file) => keepState(connection, file, startedAt),
+    async keep(file) {
+      if (!isRecording)
+        throw new Error('`keep` needs the requests, which this sandbox does not record: remove `record`');
+      await keepState(connection, file, startedAt);
+    },
     collect: async () => collector?.collect(),
     snapshot: async (name) => void (await saveSnapshot(connection, name, undefined)),
     load: async (name) => void (await loadSnapshot(connection, name, undefined)),

@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { get } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -219,16 +219,43 @@ base('many run at once, each with its own state, soon after the first', async ()
   await Promise.all(others.map((other) => other.close()));
 });
 
-describe('what a test did can be kept', () => {
-  const inFolder = async (work: (folder: string) => Promise<void>): Promise<void> => {
-    const folder = mkdtempSync(join(tmpdir(), 'custos-kept-'));
-    try {
-      await work(folder);
-    } finally {
-      rmSync(folder, { recursive: true });
-    }
-  };
+const inFolder = async (work: (folder: string) => Promise<void>): Promise<void> => {
+  const folder = mkdtempSync(join(tmpdir(), 'custos-kept-'));
+  try {
+    await work(folder);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+};
 
+base('a sandbox that records no requests by its configuration file is reset, and keeps nothing', () =>
+  inFolder(async (folder) => {
+    const config = join(folder, 'custos.config.json');
+    writeFileSync(config, JSON.stringify({ record: 'off' }));
+    await using sandbox = await startSandbox({ config, seedData: false });
+    await sandbox.call('createWallet', { body: { chain_type: 'solana' } });
+    await sandbox.reset();
+    expect(await countWallets(sandbox)).toBe(0);
+    await expect(sandbox.keep(join(folder, 'kept.custos'))).rejects.toThrow('does not record');
+    await using recording = await startSandbox({ config, seedData: false, record: true });
+    await recording.keep(join(folder, 'kept.custos'));
+    expect(readdirSync(folder)).toContain('kept.custos');
+  }),
+);
+
+base('a sandbox is closed even if its requests cannot be collected', () =>
+  inFolder(async (folder) => {
+    vi.stubEnv('CUSTOS_COVERAGE_FOLDER', join(folder, 'coverage'));
+    mkdirSync(join(folder, 'coverage'));
+    const sandbox = await startSandbox({ seedData: false });
+    vi.unstubAllEnvs();
+    rmSync(join(folder, 'coverage'), { recursive: true });
+    await expect(sandbox.close()).rejects.toThrow('ENOENT');
+    await expect(fetch(sandbox.baseUrl)).rejects.toMatchObject({ cause: { code: 'ECONNREFUSED' } });
+  }),
+);
+
+describe('what a test did can be kept', () => {
   test('the file of a failed test has its requests with their reasons, its events and its state', ({
     sandbox,
   }) =>
