@@ -209,15 +209,23 @@ export async function withDatabase<T>(
 /** CHOICE: how long a starting server waits for a recovery or promotion of the database to end. */
 const RECOVERY_MS = 60_000;
 
+/** The database accepts no changes, as during a recovery or before the promotion of a standby. */
+export class ReadOnlyDatabaseError extends StartError {
+  constructor(message: string) {
+    super(message);
+    this.name = 'ReadOnlyDatabaseError';
+  }
+}
+
 /**
  * Waits while the database is read-only, as during a recovery to a point in time.
  *
- * @throws StartError after the limit.
+ * @throws ReadOnlyDatabaseError after the limit.
  */
 export async function waitUntilWritable(
   { orm }: Pick<Database, 'orm'>,
   log: Pick<Log, 'warn'>,
-  { limitMs, everyMs } = { limitMs: RECOVERY_MS, everyMs: 1_000 },
+  { limitMs = RECOVERY_MS, everyMs = 1_000 }: { readonly limitMs?: number; readonly everyMs?: number } = {},
 ): Promise<void> {
   const deadlineMs = performance.now() + limitMs;
   for (let hasWarned = false; ; hasWarned = true) {
@@ -228,10 +236,11 @@ export async function waitUntilWritable(
       );
     if (state?.is_recovering !== true && state?.is_read_only !== true) return;
     const text = state.is_recovering ? 'the database is in recovery' : 'the database is read-only';
-    if (!hasWarned) log.warn({ limit_ms: limitMs }, `${text}; waiting until it accepts changes`);
+    if (!hasWarned && limitMs > 0)
+      log.warn({ limit_ms: limitMs }, `${text}; waiting until it accepts changes`);
     if (performance.now() >= deadlineMs) {
-      throw new StartError(
-        `${text} after ${limitMs / 1000} s: start the server when \`select pg_is_in_recovery()\` returns false, or name the primary in DATABASE_URL`,
+      throw new ReadOnlyDatabaseError(
+        `${text}${limitMs > 0 ? ` after ${limitMs / 1000} s` : ''}: start the server when \`select pg_is_in_recovery()\` returns false, or name the primary in the database URL`,
       );
     }
     await new Promise((resolve) => setTimeout(resolve, everyMs));

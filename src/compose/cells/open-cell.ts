@@ -75,6 +75,8 @@ interface CellParts {
    * @throws StartError when another cell of this server has the same database.
    */
   readonly claim: (identity: string) => void;
+  /** How long to wait for a read-only database; undefined for the default. */
+  readonly recoveryMs: number | undefined;
 }
 
 /** A cell that has started: its jobs run, and it handles requests. */
@@ -142,7 +144,7 @@ export async function connectCell(
 export async function startCell(
   { settings, database, jobsDatabase, pulse, counters, replica, onDoubt }: CellConnections,
   { config, services: shared, metrics, check, failures }: SharedParts,
-  { admission, claim }: CellParts,
+  { admission, claim, recoveryMs }: CellParts,
 ): Promise<OpenCell> {
   const { name } = settings;
   const { log, keyStore, ids, clock } = shared;
@@ -171,7 +173,7 @@ export async function startCell(
   };
   try {
     await requireMigrated(database);
-    await waitUntilWritable(database, log);
+    await waitUntilWritable(database, log, recoveryMs === undefined ? {} : { limitMs: recoveryMs });
     claim((await identifyDatabase(database.orm.em.fork())).cluster);
     await requireMasterKey(database, keyStore, MASTER_KEY_ADVICE);
     await restores.open();

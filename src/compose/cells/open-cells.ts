@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
+import { ReadOnlyDatabaseError } from '../../admin/administration.ts';
 import type { ServeConfig } from '../../config/config.ts';
 import { StartError } from '../../config/start-error.ts';
 import { notFound } from '../../errors.ts';
@@ -20,8 +21,8 @@ import {
 const RETRY_MS = 5_000;
 
 /**
- * CHOICE: this many cells start at once. With hundreds, the event loop would be too late for the time limits of their
- * connections. A cell whose database hangs keeps its place for some seconds.
+ * CHOICE: this many cells start at once, first attempts and retries together. With hundreds, the event loop would be too
+ * late for the time limits of their connections. A cell whose database hangs keeps its place for some seconds.
  */
 const STARTS_AT_ONCE = 16;
 
@@ -120,33 +121,51 @@ export async function openCells(
     owners.set(identity, owner);
     if (owner !== name) throw new SharedDatabaseError(owner, name);
   };
-  const start = async (cell: CellConnections): Promise<OpenCell> => {
-    const { name } = cell.settings;
-    const started = await startCell(cell, shared, {
-      admission: admissions.get(name),
-      claim: (identity) => claim(name, identity),
+  const stopping = new AbortController();
+  const inTurn = limitTo(STARTS_AT_ONCE);
+  const failures = new Map<CellConnections, unknown>();
+  const start = (cell: CellConnections, recoveryMs: number | undefined): Promise<void> =>
+    inTurn(async () => {
+      const { name } = cell.settings;
+      if (stopping.signal.aborted) return;
+      try {
+        const started = await startCell(cell, shared, {
+          ...{ admission: admissions.get(name), recoveryMs },
+          claim: (identity) => claim(name, identity),
+        });
+        open.set(name, started);
+        failures.delete(cell);
+      } catch (error) {
+        failures.set(cell, error);
+      }
     });
-    open.set(started.name, started);
-    return started;
-  };
-  const results = await settleFew(connected, start);
-  const failures = results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []));
-  const shares = failures.find((failure) => failure instanceof SharedDatabaseError);
+  const hasOthers = connected.length > 1;
+  // A cell in recovery must not keep the place that healthy cells wait for. It is retried anyway.
+  await Promise.all(connected.map((cell) => start(cell, hasOthers ? 0 : undefined)));
+  if (open.size === 0 && hasOthers) {
+    // Nobody is kept waiting, and a server that gave up now would have to be started again.
+    const recovering = connected.filter((cell) => failures.get(cell) instanceof ReadOnlyDatabaseError);
+    await Promise.all(recovering.slice(0, STARTS_AT_ONCE).map((cell) => start(cell, undefined)));
+  }
+  const shares = [...failures.values()].find((failure) => failure instanceof SharedDatabaseError);
   if (shares !== undefined || open.size === 0) {
     await Promise.all([...open.values()].map((cell) => cell.close()));
-    throw shares ?? failures[0];
+    throw shares ?? failures.get(connected[0]);
   }
-  const stopping = new AbortController();
   /** Retries the start of a cell until it succeeds or the server stops. */
-  const startLate = async (cell: CellConnections, failure: unknown): Promise<void> => {
+  const startLate = async (cell: CellConnections): Promise<void> => {
     const { name } = cell.settings;
-    for (let err = failure; !open.has(name); ) {
-      log.error({ err, cell: name }, 'a cell could not start; will retry');
+    let logged: string | undefined;
+    while (!open.has(name)) {
+      const err = failures.get(cell);
+      const reason = String(err);
+      // An hour of retries is 720 lines for each cell.
+      const level = reason === logged ? 'debug' : 'error';
+      log[level]({ err, cell: name }, 'a cell could not start; will retry');
+      logged = reason;
       await pause(RETRY_MS, undefined, { signal: stopping.signal, ref: false }).catch(() => undefined);
       if (stopping.signal.aborted) return;
-      await start(cell).catch((error: unknown) => {
-        err = error;
-      });
+      await start(cell, 0);
     }
     log.info({ cell: name }, 'a cell has started');
     await open
@@ -155,7 +174,7 @@ export async function openCells(
       .catch((err: unknown) => log.error({ err, cell: name }, 'failed to prepare the logins of a cell'));
   };
   const late = connected.filter(({ settings }) => !open.has(settings.name));
-  const starting = late.map((cell, index) => startLate(cell, failures[index]));
+  const starting = late.map(startLate);
 
   const first = connected[0].settings.name;
   const anyCell = (): Cell => open.get(first) ?? [...open.values()][0]!;
@@ -212,19 +231,22 @@ export async function openCells(
   };
 }
 
-/** Does the work for every item, `STARTS_AT_ONCE` at a time. Returns the results in the order of the items. */
-async function settleFew<Item, Result>(
-  items: readonly Item[],
-  work: (item: Item) => Promise<Result>,
-): Promise<PromiseSettledResult<Result>[]> {
-  const results: PromiseSettledResult<Result>[] = [];
-  const left = items.entries();
-  const workOn = async (): Promise<void> => {
-    for (const [at, item] of left)
-      [results[at]] = (await Promise.allSettled([work(item)])) as [PromiseSettledResult<Result>];
+/** Returns a function that runs work when fewer than `max` others run, in the order of the calls. */
+export function limitTo(max: number): <Result>(work: () => Promise<Result>) => Promise<Result> {
+  const waiting: (() => void)[] = [];
+  let running = 0;
+  return async (work) => {
+    if (running < max) running += 1;
+    else await new Promise<void>((resolve) => waiting.push(resolve));
+    try {
+      return await work();
+    } finally {
+      // The next one takes the place over, so that no other comes between.
+      const next = waiting.shift();
+      if (next === undefined) running -= 1;
+      else next();
+    }
   };
-  await Promise.all(Array.from({ length: STARTS_AT_ONCE }, workOn));
-  return results;
 }
 
 /** The ids that apps can have. Other ids need no look-up. */

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { administerApps } from '../../../src/admin/administration.ts';
 import { exportLog } from '../../../src/admin/audit/export-log.ts';
 import { verifyLog } from '../../../src/admin/audit/verify-log.ts';
+import { limitTo } from '../../../src/compose/cells/open-cells.ts';
 import type { CellsFile } from '../../../src/config/cells.ts';
 import { openCellDirectory } from '../../../src/storage/cell-directory.ts';
 import { startProduction, type TestProduction } from '../../support/monitoring/production.ts';
@@ -284,6 +285,68 @@ test('a server starts while a cell is away, and serves it when it is back', asyn
     proxies.us.thaw();
     await second.close();
   }
+});
+
+async function setReadOnly(url: string, value: 'on' | 'off'): Promise<void> {
+  const client = new Client({ connectionString: `${url}?options=-c%20default_transaction_read_only=off` });
+  await client.connect();
+  const name = new URL(url).pathname.slice(1);
+  await client.query(`alter database "${name}" set default_transaction_read_only = ${value}`);
+  // Sessions keep the setting that they began with.
+  await client.query(
+    'select pg_terminate_backend(pid) from pg_stat_activity where datname = $1 and pid <> pg_backend_pid()',
+    [name],
+  );
+  await client.end();
+}
+
+test('a server does not wait for a cell in recovery, reports it once, and serves it when it is promoted', async () => {
+  const lines: string[] = [];
+  const noted = (level: string) => (_: object, message: string) => void lines.push(`${level}: ${message}`);
+  const log = { debug: noted('debug'), info: noted('info'), warn: noted('warn'), error: noted('error') };
+  const standby = await freshPostgres();
+  await setReadOnly(standby, 'on');
+  const recovering = join(folder, 'recovering.json');
+  const cells = [{ name: 'asia', database_url: standby }, ...file.cells];
+  writeFileSync(recovering, JSON.stringify({ ...file, cells }));
+  const first = server;
+  const startedMs = performance.now();
+  const second = await startProduction({ ...keys, CUSTOS_CELLS_FILE: recovering }, log);
+  try {
+    expect(performance.now() - startedMs).toBeLessThan(30_000);
+    server = second;
+    expect((await call(apps.us, 'GET', '/v1/wallets')).status).toBe(200);
+    await expect
+      .poll(() => lines, { timeout: 30_000 })
+      .toContain('debug: a cell could not start; will retry');
+    expect(lines.filter((line) => line === 'error: a cell could not start; will retry')).toHaveLength(1);
+    expect(lines.filter((line) => line.includes('waiting until it accepts changes'))).toEqual([]);
+    await setReadOnly(standby, 'off');
+    await expect.poll(() => lines, { timeout: 30_000 }).toContain('info: a cell has started');
+  } finally {
+    server = first;
+    await second.close();
+  }
+});
+
+test('starts and retries of cells share their places, and a failure frees one', async () => {
+  const inTurn = limitTo(2);
+  const order: number[] = [];
+  let running = 0;
+  let most = 0;
+  const work = async (at: number): Promise<number> => {
+    order.push(at);
+    running += 1;
+    most = Math.max(most, running);
+    await pause(5);
+    running -= 1;
+    if (at === 1) throw new Error('away');
+    return at;
+  };
+  const results = await Promise.allSettled([0, 1, 2, 3, 4].map((at) => inTurn(() => work(at))));
+  expect(results.map(({ status }) => status === 'fulfilled')).toEqual([true, false, true, true, true]);
+  expect([order, most]).toEqual([[0, 1, 2, 3, 4], 2]);
+  expect(await inTurn(() => work(5))).toBe(5);
 });
 
 test('a server does not start when two cells have the same database', async () => {
