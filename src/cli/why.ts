@@ -48,9 +48,20 @@ function explanation(exchange: RecordedExchange): string {
   ];
   return [
     requestLine({ ...exchange, hint: null }),
+    ...(isStoredResponse(exchange) ? [STORED_RESPONSE] : []),
     ...(why === null ? ['the request was not refused'] : reasons(exchange.id, why)),
     ...facts.flatMap(([name, values]) => values.map((value) => `  ${name.padEnd(20)}  ${value}`)),
   ].join('\n');
+}
+
+const STORED_RESPONSE = 'This is the stored response of an idempotency key; nothing was executed.';
+
+/** Whether the response is that of an earlier request with the same idempotency key. */
+function isStoredResponse({ request, response }: RecordedExchange): boolean {
+  return (
+    response.headers.some(({ name }) => name === 'idempotent-replayed') &&
+    request.headers.some(({ name }) => name.toLowerCase().endsWith('-idempotency-key'))
+  );
 }
 
 type Why = NonNullable<RecordedExchange['why']>;

@@ -145,9 +145,16 @@ export function ownApi(options: OwnApiOptions): OwnRequests {
     },
     async repeat(answered, { sign_as: signAs, as_app: asApp = false, changes }, { nowMs, signal }) {
       const recorded = recordedRequest(answered, prefix, changes?.own_prefix === true);
-      if (signAs === undefined && !asApp && changes === undefined) return send(recorded, signal);
+      const signers = signAs ?? signersOf(recorded);
+      const isCovered = signers === undefined && recorded.headers[signatureHeader] !== undefined;
+      if (isCovered && !asApp && changes === undefined) return send(recorded, signal);
       const request = changedRequest(recorded, changes ?? {});
       const { headers } = request;
+      // With its key, the request would get the stored response, and nothing would be executed.
+      const isKeyChosen = Object.keys(changes?.headers ?? {}).some(
+        (name) => name.toLowerCase() === `${prefix}-idempotency-key`,
+      );
+      if (!isCovered && !isKeyChosen) delete headers[`${prefix}-idempotency-key`];
       if (asApp) Object.assign(headers, { [`${prefix}-app-id`]: options.appId, authorization: credentials });
       if (signAs !== undefined) {
         delete headers[`${prefix}-idempotency-key`];
@@ -157,7 +164,6 @@ export function ownApi(options: OwnApiOptions): OwnRequests {
       if (changes?.fresh_idempotency_key === true) {
         headers[`${prefix}-idempotency-key`] = Buffer.from(options.entropy.bytes(16)).toString('hex');
       }
-      const signers = signAs ?? signersOf(recorded);
       return send(signers === undefined ? request : signed(request, signers), signal);
     },
     isRecorded: ({ rawHeaders }) => !rawHeaders.includes(mark),

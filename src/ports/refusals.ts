@@ -100,6 +100,8 @@ export interface RefusedRequest {
   readonly data: Readonly<Record<string, unknown>>;
   /** The parsed body. Undefined if it was not read. */
   readonly body: unknown;
+  /** The public keys whose signatures authorized the request. */
+  readonly signers?: ReadonlySet<string> | undefined;
   /** Headers of the response. */
   readonly responseHeaders: Readonly<Record<string, unknown>>;
   /** The value of `clock.now()` when the request arrived, in Unix ms. */

@@ -146,6 +146,7 @@ export function refusedOf(
     message,
     data,
     body: state.body,
+    signers: state.signers,
     responseHeaders: answer.headers ?? {},
     nowMs: state.nowMs,
     resources,

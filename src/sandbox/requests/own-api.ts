@@ -44,7 +44,8 @@ export interface OwnApi {
     at: { readonly nowMs: number; readonly signal: AbortSignal },
   ): Promise<ApiResponse>;
   /**
-   * Sends a recorded request again, changed and signed as `repetition` says, or unchanged without it.
+   * Sends a recorded request again, changed and signed as `repetition` says. It is sent without its idempotency key,
+   * which would return the stored response, unless a signature covers the key that the sandbox cannot make.
    *
    * @throws ApiError invalid_data for a change that the body does not allow.
    */

@@ -40,10 +40,33 @@ export function explainRefusals(facts: RefusalFacts): ExplainRefusal {
   return (refused) => {
     for (const rule of rules) {
       const why = rule(refused, facts);
-      if (why !== undefined) return why;
+      if (why !== undefined) return withUsefulRepeats(why, refused, facts);
     }
     return whyCode(refused, facts);
   };
+}
+
+const FROM_CODE = 'Call it again from your code: the client uses a new key.';
+
+/**
+ * Leaves out repairs that would get the stored refusal again: the sandbox cannot send the request without its
+ * idempotency key if a signature of another key than those of the seed data covers it.
+ */
+function withUsefulRepeats(why: Why, { headers, signers }: RefusedRequest, { keyNames }: RefusalFacts): Why {
+  const sent = (name: string) => Object.keys(headers).find((header) => header.endsWith(name));
+  const signatureHeader = sent('-authorization-signature');
+  if (signatureHeader === undefined || sent('-idempotency-key') === undefined) return why;
+  const known = [...(signers ?? [])].filter((key) => keyNames.has(key));
+  if (known.length === String(headers[signatureHeader]).split(',').length) return why;
+  const repairs = why.repairs.filter(
+    (repair) => repair.kind !== 'repeat' || repair.repeat.sign_as !== undefined || repair.repeat.as_app,
+  );
+  if (repairs.length === why.repairs.length) return why;
+  const last = why.problems.length - 1;
+  const problems = why.problems.map((each, index) =>
+    index === last ? { ...each, next_step: `${each.next_step} ${FROM_CODE}` } : each,
+  );
+  return { ...why, hint: `${why.hint} ${FROM_CODE}`, problems, repairs };
 }
 
 /** Explains an error by its message and the texts of its code. */

@@ -218,7 +218,9 @@ function whyIdempotency(message: string, { headers }: RefusedRequest): Why | und
     next: 'Wait for the response of the first request, then repeat this one.',
     at,
   });
-  return because('idempotency', [found], { repairs: [repeat('Send the request again', {})] });
+  // Without its key, the request could be executed twice.
+  const changes = { headers: { [name]: String(headers[name]) } };
+  return because('idempotency', [found], { repairs: [repeat('Send the request again', { changes })] });
 }
 
 /** Explains a missing property, and names the property that was sent in its place by mistake, if there is one. */

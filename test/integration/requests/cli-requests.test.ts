@@ -150,6 +150,16 @@ describe('custos logs and why', () => {
     expect(JSON.parse(whole.output)).toMatchObject({ id, why: { kind: 'validation' } });
   });
 
+  test('custos why says that a response is a stored one', async () => {
+    const input = { body: { chain_type: 'ethereum' } } as const;
+    await call(sandbox, 'createWallet', input, { idempotencyKey: 'stored' });
+    const { headers } = await call(sandbox, 'createWallet', input, { idempotencyKey: 'stored' });
+    const { output } = await run('why', String(headers['x-request-id']), ...address());
+    expect(output.split('\n')[1]).toBe(
+      'This is the stored response of an idempotency key; nothing was executed.',
+    );
+  });
+
   test('custos logs and why of an unknown request say so', async () => {
     expect(await run('why', 'nothing', ...address())).toMatchObject({
       code: 1,

@@ -1,3 +1,4 @@
+import { generateKeyPairSync } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { aliceKey, bobKey } from '../../../mocks/authorization-keys.ts';
 import type { IntentResponse } from '../../../src/generated/schemas.ts';
@@ -129,6 +130,41 @@ describe('a recorded request that is sent again', () => {
     expect(request.headers.map(({ name }) => name)).not.toContain('service-idempotency-key');
     const unsigned = await control<SentRequest>('POST', `/requests/${id}/replay`, { sign_as: [] });
     expect(unsigned.body.status).toBe(401);
+  });
+
+  test('a recorded request that is sent again is executed, and not answered from its idempotency key', async () => {
+    const { body: wallet } = await call(sandbox, 'createWallet', { body: { chain_type: 'ethereum' } });
+    const body = {
+      source: { asset: 'eth', amount: '0.2', chain: 'base' },
+      destination: { address: `0x${'42'.repeat(20)}` },
+    };
+    const input = { path: { wallet_id: wallet.id }, body: body as never };
+    await refusal(sandbox, 'transferFromWallet', input, { idempotencyKey: 'refused' });
+    const { id } = (await recorded()).at(-1)!;
+    const { why } = (await control<RecordedExchange>('GET', `/requests/${id}`)).body;
+    expect(why?.repairs.map(({ title }) => title)).toContain('Send the request again');
+    await control('POST', '/faucet', { chain: 'base', address: wallet.address, amount: '1' });
+    const again = await control<SentRequest>('POST', `/requests/${id}/replay`, {});
+    expect(again.body).toMatchObject({ status: 200, body: { type: 'transfer' } });
+  });
+
+  test('a refusal is not offered to be sent again if an unknown key signed its idempotency key', async () => {
+    const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+    const owner = { public_key: publicKey.export({ format: 'der', type: 'spki' }).toString('base64') };
+    const { body: wallet } = await call(sandbox, 'createWallet', { body: { chain_type: 'ethereum', owner } });
+    const input = {
+      path: { wallet_id: wallet.id },
+      body: {
+        source: { asset: 'eth', amount: '0.2', chain: 'base' },
+        destination: { address: `0x${'42'.repeat(20)}` },
+      } as never,
+    };
+    const key = privateKey.export({ format: 'der', type: 'pkcs8' }).toString('base64');
+    await refusal(sandbox, 'transferFromWallet', input, { signWith: [key], idempotencyKey: 'signed' });
+    const { id } = (await recorded()).at(-1)!;
+    const { why } = (await control<RecordedExchange>('GET', `/requests/${id}`)).body;
+    expect(why?.repairs.map(({ kind }) => kind)).toEqual(['call', 'command']);
+    expect(why?.hint).toMatch(/Call it again from your code: the client uses a new key\.$/);
   });
 
   test('a recorded request that is sent again has to be recorded', async () => {

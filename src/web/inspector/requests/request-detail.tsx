@@ -91,6 +91,9 @@ function Overview({ exchange }: { readonly exchange: RecordedExchange }) {
   const machine = `${dateAndTime(machine_received_at_ms)} UTC`;
   return (
     <>
+      {isStoredResponse(exchange) && (
+        <p class="note">This is the stored response of an idempotency key; nothing was executed.</p>
+      )}
       <Refusal exchange={exchange} />
       <dl>
         <Fact name="Received">
@@ -144,6 +147,14 @@ function Overview({ exchange }: { readonly exchange: RecordedExchange }) {
       ))}
       <ReplayBox key={exchange.id} id={exchange.id} walletId={wallet?.id} />
     </>
+  );
+}
+
+/** Whether the response is that of an earlier request with the same idempotency key. */
+function isStoredResponse({ request, response }: RecordedExchange): boolean {
+  return (
+    response.headers.some(({ name }) => name === 'idempotent-replayed') &&
+    request.headers.some(({ name }) => name.toLowerCase().endsWith('-idempotency-key'))
   );
 }
 
