@@ -325,7 +325,8 @@ export async function payOut(
 const gasUnits: Readonly<Record<string, string>> = { eip155: '0.1', solana: '0.1', tron: '100' };
 
 /**
- * Adds enough of the native asset for the fees of several transactions.
+ * Adds enough of the native asset for the fees of several transactions. On a chain without one, such as Tempo, fees are
+ * paid in tokens, and nothing is added.
  *
  * @throws ApiError invalid_data
  */
@@ -333,7 +334,10 @@ export async function payGas(
   { chain, address }: Pick<FundSandboxAddressRequest, 'chain' | 'address'>,
   context: Faucet,
 ): Promise<void> {
-  const [namespace = ''] = requireSimulated(context.chains, chain).split(':');
+  const caip2 = requireSimulated(context.chains, chain);
+  const known = chainOfCaip2(caip2);
+  if (known !== undefined && known.native === undefined) return;
+  const [namespace = ''] = caip2.split(':');
   await payOut(await readDeposit({ chain, address, amount: gasUnits[namespace] ?? '1' }, context), context);
 }
 

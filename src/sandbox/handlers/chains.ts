@@ -23,8 +23,11 @@ import {
 export const fundAddress: Handler<'fundAddress'> = async ({ body }, context) => {
   const given = await readDeposit(body, context);
   const { caip2, address, tokenAddress, rawAmount, decimals } = given;
+  const isNative = tokenAddress === null;
+  // The returned balance has the gas if both are the same asset. A token that is refused adds no gas.
+  if (body.with_gas === true && isNative) await payGas(body, context);
   const funded = await payOut(given, context);
-  if (body.with_gas === true && tokenAddress !== null) await payGas(body, context);
+  if (body.with_gas === true && !isNative) await payGas(body, context);
   return {
     caip2,
     address,

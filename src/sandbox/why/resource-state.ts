@@ -40,17 +40,21 @@ export function whyFunds({ code, data }: RefusedRequest): Why | undefined {
   }
   const { decimals } = asset;
   const rest = unitsOf(missing, decimals);
-  // A wallet that lacks a token often lacks gas as well, which only the next attempt would show.
-  const of = token === null ? '' : ` --asset ${asset.asset} --gas`;
+  // A wallet that lacks an asset often lacks gas as well, which only the next attempt would show.
+  const hasGas = assetsOf(chain).some(({ tokenAddress }) => tokenAddress === null);
+  const of = `${token === null ? '' : ` --asset ${asset.asset}`}${hasGas ? ' --gas' : ''}`;
   const command = `custos faucet ${address} ${rest} --chain ${chain.name}${of}`;
-  const title = `Add ${rest} ${asset.asset}${token === null ? '' : ' and gas'}`;
+  const title = `Add ${rest} ${asset.asset}${hasGas ? ' and gas' : ''}`;
   const found = problem({
     subject: `the balance of \`${address}\` on ${chain.name}`,
     expected: `${unitsOf(needed, decimals)} ${asset.asset}`,
     came: `${unitsOf(present, decimals)} ${asset.asset}`,
-    next: `Run \`${command}\`, which adds the rest${token === null ? '' : ' and the gas for fees'}.`,
+    next: `Run \`${command}\`, which adds the rest${hasGas ? ' and the gas for fees' : ''}.`,
   });
-  const named = token === null ? {} : { asset: asset.asset, with_gas: true };
+  const named = {
+    ...(token === null ? {} : { asset: asset.asset }),
+    ...(hasGas ? { with_gas: true } : {}),
+  };
   const body = { chain: caip2, address, ...named, amount: rest };
   return because('chain', [found], {
     evidence,

@@ -448,7 +448,7 @@ export const mistakes: Readonly<Record<string, readonly [make: Make, hint: strin
       const { id } = await created(sandbox);
       return calling('transferFromWallet', { path: { wallet_id: id }, body: transfer('2.5') })(sandbox);
     },
-    'The balance of `…` on base: expected 2.5 eth, got 0 eth. Run `custos faucet … 2.5 --chain base`, which adds the rest.',
+    'The balance of `…` on base: expected 2.5 eth, got 0 eth. Run `custos faucet … 2.5 --chain base --gas`, which adds the rest and the gas for fees.',
   ],
   'a chain that the transfer does not have': [
     calling('transferFromWallet', { path: acme, body: transfer('1', 'solana') }),

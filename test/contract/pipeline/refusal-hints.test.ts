@@ -449,7 +449,7 @@ describe('the hint says what is wrong:', () => {
     expect(native).toMatchObject({ status: 400, kind: 'chain' });
     expect(native.hint).toMatch(
       new RegExp(
-        `^The balance of \`${address}\` on base: expected 0\\.1\\d* eth, got 0 eth\\. Run \`custos faucet ${address} 0\\.1\\d* --chain base\`, which adds the rest\\.$`,
+        `^The balance of \`${address}\` on base: expected 0\\.1\\d* eth, got 0 eth\\. Run \`custos faucet ${address} 0\\.1\\d* --chain base --gas\`, which adds the rest and the gas for fees\\.$`,
       ),
     );
     const transfer = await hintOf('transferFromWallet', {

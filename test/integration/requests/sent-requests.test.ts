@@ -142,8 +142,14 @@ describe('a recorded request that is sent again', () => {
     await refusal(sandbox, 'transferFromWallet', input, { idempotencyKey: 'refused' });
     const { id } = (await recorded()).at(-1)!;
     const { why } = (await control<RecordedExchange>('GET', `/requests/${id}`)).body;
-    expect(why?.repairs.map(({ title }) => title)).toContain('Send the request again');
-    await control('POST', '/faucet', { chain: 'base', address: wallet.address, amount: '1' });
+    const [first, , last] = why!.repairs;
+    expect(first).toMatchObject({ operation: 'fundAddress', title: 'Add 0.2 eth and gas' });
+    expect(last).toMatchObject({ kind: 'repeat', title: 'Send the request again' });
+    const funded = await control('POST', '/faucet', (first as { body: unknown }).body);
+    expect(funded.body).toMatchObject({
+      raw_amount: '200000000000000000',
+      raw_balance: '300000000000000000',
+    });
     const again = await control<SentRequest>('POST', `/requests/${id}/replay`, {});
     expect(again.body).toMatchObject({ status: 200, body: { type: 'transfer' } });
   });

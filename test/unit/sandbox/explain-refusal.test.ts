@@ -131,3 +131,18 @@ describe('the nearest name', () => {
     expect(nearestName(name, known)).toBe(nearest);
   });
 });
+
+test.each([
+  ['eip155:8453', '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913', { with_gas: true }, ' --gas`, '],
+  ['eip155:4217', '0x20c0000000000000000000000000000000000000', {}, '`, which adds the rest.'],
+])('the repair of a missing token on %s adds gas only where it is paid', (caip2, token, gas, text) => {
+  const amounts = { raw_needed: '2500000', raw_balance: '0' };
+  const { hint, repairs } = explain({
+    ...{ method: 'POST', path: '/v1/wallets/x/transfer', headers: {}, operation: 'transferFromWallet' },
+    ...{ status: 400, code: 'insufficient_funds', message: '', body: {}, responseHeaders: {}, nowMs: 0 },
+    data: { shortfall: { caip2, address: `0x${'42'.repeat(20)}`, token_address: token, ...amounts } },
+  });
+  expect(hint).toContain(text);
+  const { asset: _, ...body } = (repairs[0] as { body: Record<string, unknown> }).body;
+  expect(body).toEqual({ chain: caip2, address: `0x${'42'.repeat(20)}`, amount: '2.5', ...gas });
+});
