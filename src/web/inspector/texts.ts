@@ -168,9 +168,23 @@ export function outcomeText({ outcome }: Pick<PolicyUnitTrace, 'outcome'>): stri
   return String(outcome).replaceAll('_', ' ');
 }
 
-/** Returns the lines of a text without spaces around them, each once, without empty ones. */
+/** Returns the lines of a text as they are, each once, without empty ones. */
 export function linesIn(text: string): readonly string[] {
-  return [...new Set(text.split('\n').map((line) => line.trim()))].filter((line) => line !== '');
+  return [...new Set(text.split('\n'))].filter((line) => line !== '');
+}
+
+/** The number of values that one request takes. */
+const VALUES_PER_REQUEST = 100;
+
+/** Returns the requests that give a condition set these values: the first replaces all values, the rest add to them. */
+export function valueRequests(values: readonly string[]) {
+  const count = Math.ceil(values.length / VALUES_PER_REQUEST);
+  return Array.from({ length: count }, (_, index) => ({
+    operation: index === 0 ? 'replaceConditionSetItems' : 'addConditionSetItems',
+    body: values
+      .slice(index * VALUES_PER_REQUEST, (index + 1) * VALUES_PER_REQUEST)
+      .map((value) => ({ value })),
+  }));
 }
 
 /**

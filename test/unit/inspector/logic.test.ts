@@ -14,6 +14,7 @@ import {
   observedText,
   settingsChange,
   timeOfDay,
+  valueRequests,
 } from '../../../src/web/inspector/texts.ts';
 
 const request = (change: Partial<RecordedRequest>): RecordedRequest => ({
@@ -245,6 +246,16 @@ test('a change of settings has what differs, and null for what was deleted', () 
 });
 
 test('the values of a text are its lines, each once', () => {
-  expect(linesIn(' 0xA \n\n0xb\r\n0xA\n')).toEqual(['0xA', '0xb']);
-  expect(linesIn('\n ')).toEqual([]);
+  expect(linesIn(' a \n\n0xb\na\n0xb\n')).toEqual([' a ', '0xb', 'a']);
+  expect(linesIn('\n')).toEqual([]);
+});
+
+test('the values of a condition set are sent a hundred at a time, and only the first request replaces', () => {
+  const sent = valueRequests(Array.from({ length: 201 }, (_, index) => `v${index}`));
+  expect(sent.map(({ operation, body }) => [operation, body.length, body[0]])).toEqual([
+    ['replaceConditionSetItems', 100, { value: 'v0' }],
+    ['addConditionSetItems', 100, { value: 'v100' }],
+    ['addConditionSetItems', 1, { value: 'v200' }],
+  ]);
+  expect(valueRequests([])).toEqual([]);
 });

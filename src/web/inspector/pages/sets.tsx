@@ -1,5 +1,6 @@
 import { useSignal } from '@preact/signals';
 import { ListFilter, Plus } from 'lucide';
+import { useRef } from 'preact/hooks';
 import type { ConditionSet, ConditionSetItem } from '../../../generated/schemas.ts';
 import { readApi } from '../api.ts';
 import { control } from '../control.ts';
@@ -16,7 +17,7 @@ import { useLoaded } from '../parts/use-loaded.tsx';
 import type { Column } from '../parts/virtual-table.tsx';
 import { goTo } from '../router.tsx';
 import { hrefOf } from '../routes.ts';
-import { linesIn } from '../texts.ts';
+import { linesIn, valueRequests } from '../texts.ts';
 import { allPages } from '../wallet-facts.ts';
 
 /** The address of the form of a new condition set. */
@@ -143,6 +144,8 @@ interface FormProps {
 function SetForm({ set, items, onSaved }: FormProps) {
   const name = useSignal(set?.name ?? '');
   const text = useSignal(items.map(({ value }) => value).join('\n'));
+  /** What the server has. A set that was created keeps its id if its values are refused, so that none is created twice. */
+  const stored = useRef({ id: set?.id, name: set?.name, text: text.value });
   const signers = useSignal<readonly ('alice' | 'bob' | 'carol')[]>([]);
   const sending = useSending();
   const values = linesIn(text.value);
@@ -167,16 +170,26 @@ function SetForm({ set, items, onSaved }: FormProps) {
   const save = async (submitted: Event): Promise<void> => {
     submitted.preventDefault();
     const named = { name: name.value.trim() };
-    const id = set === undefined ? (await send('createConditionSet', {}, named))?.id : set.id;
-    if (id === undefined) return;
-    const path = { condition_set_id: id };
-    if (set !== undefined && named.name !== set.name) {
-      if ((await send('updateConditionSet', path, named)) === undefined) return;
+    const known = stored.current;
+    if (known.id === undefined) {
+      known.id = (await send('createConditionSet', {}, named))?.id;
+      if (known.id === undefined) return;
+      known.name = named.name;
     }
-    const body = values.map((value) => ({ value }));
-    if (body.length > 0 && (await send('replaceConditionSetItems', path, body)) === undefined) return;
+    const path = { condition_set_id: known.id };
+    if (named.name !== known.name) {
+      if ((await send('updateConditionSet', path, named)) === undefined) return;
+      known.name = named.name;
+    }
+    // A change of the name alone leaves the values as they are.
+    if (text.value !== known.text) {
+      for (const { operation, body } of valueRequests(values)) {
+        if ((await send(operation, path, body)) === undefined) return;
+      }
+      if (values.length > 0) known.text = text.value;
+    }
     onSaved();
-    if (set === undefined) goTo(hrefOf('sets', [id]));
+    if (set === undefined) goTo(hrefOf('sets', [known.id]));
   };
   const remove = async (): Promise<void> => {
     if ((await send('deleteConditionSet', { condition_set_id: set!.id })) === undefined) return;
