@@ -112,7 +112,8 @@ describe.skipIf(isSkipped)('pages of the inspector in a browser', () => {
     await story(`requests?text=walletRpc&wallet=${wallet.id}`, async (page) => {
       await page.locator('.rows .row').first().click();
       const again = page.getByLabel('Send again');
-      await button(page, 'Signed again').click();
+      expect(await button(page, 'Signed again').isDisabled()).toBe(true);
+      await button(page, 'As it was').click();
       await again.getByText('Show the request').waitFor();
       expect(await again.getByRole('checkbox', { checked: true }).count()).toBe(0);
     });

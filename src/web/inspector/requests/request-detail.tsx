@@ -145,7 +145,7 @@ function Overview({ exchange }: { readonly exchange: RecordedExchange }) {
       {exchange.contract_calls.map(({ pointer, to, call }) => (
         <DecodedItem key={pointer} title={`${call.name} of ${shortAddress(to)}`} item={call} />
       ))}
-      <ReplayBox key={exchange.id} id={exchange.id} walletId={wallet?.id} />
+      <ReplayBox key={exchange.id} id={exchange.id} operation={exchange.operation} walletId={wallet?.id} />
     </>
   );
 }
