@@ -15,7 +15,8 @@ import { SearchableList } from '../parts/searchable-list.tsx';
 import { isRefusal, SentResult, SignerChoice, useSending, useSigners } from '../parts/sent-result.tsx';
 import { Empty, Failure } from '../parts/states.tsx';
 import { ExactTime } from '../parts/time.tsx';
-import { everyPage, useLoaded } from '../parts/use-loaded.tsx';
+import { useEventFeed } from '../parts/use-event-feed.tsx';
+import { everyPage, useLoaded, useReload } from '../parts/use-loaded.tsx';
 import type { Column } from '../parts/virtual-table.tsx';
 import { goTo } from '../router.tsx';
 import { hrefOf } from '../routes.ts';
@@ -63,10 +64,12 @@ function OwnerSeats({ owner }: { readonly owner: SandboxWallet['owner'] }) {
 
 /** The wallets of all apps, and the open wallet. */
 export function Page() {
-  const { value, error, reload } = useLoaded(
+  const { events, interruption } = useEventFeed();
+  const { value, error, isLoading, reload } = useLoaded(
     (signal) => everyPage((query) => control('listSandboxWallets', { query }, signal)),
     [],
   );
+  useReload({ isLoading, reload }, events.value);
   return (
     <SearchableList
       page="wallets"
@@ -74,7 +77,7 @@ export function Page() {
       nouns={['wallet', 'wallets']}
       searchLabel="Name, id, address, chain or owner"
       rows={value.value}
-      error={error.value}
+      error={error.value || interruption.value}
       reload={reload}
       columns={columns}
       idOf={({ id }) => id}
@@ -90,7 +93,7 @@ export function Page() {
       empty={<Empty icon={WalletIcon} title="No wallets yet" />}
       detail={(id, row, back) =>
         row === undefined || row.archived_at_ms === null ? (
-          <WalletDetail key={id} id={id} row={row} back={back} />
+          <WalletDetail key={id} id={id} row={row} back={back} change={events.value} />
         ) : (
           <ArchivedWallet key={id} row={row} back={back} onRestored={reload} />
         )
@@ -204,9 +207,11 @@ interface WalletDetailProps {
   readonly id: string;
   readonly row: SandboxWallet | undefined;
   readonly back: string;
+  /** Changes with each event, which may have changed the wallet. */
+  readonly change: unknown;
 }
 
-function WalletDetail({ id, row, back }: WalletDetailProps) {
+function WalletDetail({ id, row, back, change }: WalletDetailProps) {
   const { value, error, reload } = useLoaded(
     (signal) => readApi('getWallet', { path: { wallet_id: id } }, signal),
     [id],
@@ -232,10 +237,10 @@ function WalletDetail({ id, row, back }: WalletDetailProps) {
         wallet === undefined
           ? []
           : [
-              { title: 'Overview', content: () => <WalletFacts wallet={wallet} row={row} /> },
+              { title: 'Overview', content: () => <WalletFacts wallet={wallet} row={row} change={change} /> },
               { title: 'Send', content: () => <SendBox wallet={wallet} owner={row?.owner} /> },
               { title: 'Sign', content: () => <SignBox wallet={wallet} owner={row?.owner} /> },
-              { title: 'Actions', content: () => <Actions wallet={wallet} /> },
+              { title: 'Actions', content: () => <Actions wallet={wallet} change={change} /> },
               { title: 'Raw', content: () => <JsonTree value={wallet} label="Wallet" /> },
             ]
       }
@@ -243,11 +248,17 @@ function WalletDetail({ id, row, back }: WalletDetailProps) {
   );
 }
 
-function WalletFacts({ wallet, row }: { readonly wallet: Wallet; readonly row: SandboxWallet | undefined }) {
+interface WalletFactsProps {
+  readonly wallet: Wallet;
+  readonly row: SandboxWallet | undefined;
+  readonly change: unknown;
+}
+
+function WalletFacts({ wallet, row, change }: WalletFactsProps) {
   const round = useSignal(0);
   return (
     <>
-      <Balances wallet={wallet} round={round.value} />
+      <Balances wallet={wallet} round={round.value} change={change} />
       <Faucet
         wallet={wallet}
         onFunded={() => {
@@ -320,12 +331,13 @@ function SignBox({ wallet, owner }: SendBoxProps) {
   );
 }
 
-function Actions({ wallet }: { readonly wallet: Wallet }) {
-  const { value, error } = useLoaded(
+function Actions({ wallet, change }: { readonly wallet: Wallet; readonly change: unknown }) {
+  const { value, error, isLoading, reload } = useLoaded(
     (signal) =>
       readApi('listWalletActions', { path: { wallet_id: wallet.id }, query: { limit: 50 } }, signal),
     [wallet.id],
   );
+  useReload({ isLoading, reload }, change);
   return (
     <section aria-label="Actions">
       <Failure message={error.value} />

@@ -4,7 +4,7 @@ import { readApi } from '../api.ts';
 import { control } from '../control.ts';
 import { Chain } from '../parts/label.tsx';
 import { Failure } from '../parts/states.tsx';
-import { useLoaded } from '../parts/use-loaded.tsx';
+import { useLoaded, useReload } from '../parts/use-loaded.tsx';
 import { balanceQueries, faucetAssets } from '../wallet-facts.ts';
 
 /** The balances of a wallet in the assets of the faucet. They are read again when `round` changes. */
@@ -20,9 +20,17 @@ export function useBalances({ id, chain_type: chainType }: Wallet, round: number
   );
 }
 
+interface BalancesProps {
+  readonly wallet: Wallet;
+  readonly round: number;
+  /** The balances are read again, at most once a second, when this changes. */
+  readonly change: unknown;
+}
+
 /** The balances of a wallet as a table. */
-export function Balances({ wallet, round }: { readonly wallet: Wallet; readonly round: number }) {
-  const { value, error } = useBalances(wallet, round);
+export function Balances({ wallet, round, change }: BalancesProps) {
+  const { value, error, isLoading, reload } = useBalances(wallet, round);
+  useReload({ isLoading, reload }, change);
   const balances = value.value;
   return (
     <section aria-label="Balances">
