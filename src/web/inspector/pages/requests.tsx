@@ -39,8 +39,14 @@ const columns: readonly Column<RecordedRequest>[] = [
     cell: ({ operation, method, path }) => operation ?? `${method} ${path}`,
   },
   { title: 'Subject', width: 190, slot: 'sub', isDim: true, cell: subjectText },
-  { title: 'Status', width: 64, slot: 'status', cell: ({ status }) => <HttpStatus of={status} /> },
-  { title: 'Error code', width: 190, isExtra: true, isDim: true, cell: ({ code }) => code },
+  {
+    ...{ title: 'Status', width: 190, slot: 'status' },
+    cell: ({ status, code }) => (
+      <>
+        <HttpStatus of={status} /> {code !== null && <span class="quiet small">{code}</span>}
+      </>
+    ),
+  },
   { title: 'Took', width: 104, align: 'end', isExtra: true, cell: (request) => <Took request={request} /> },
   {
     ...{ title: 'Age', width: 84, align: 'end', isDim: true, slot: 'age' },
