@@ -199,22 +199,31 @@ function isNext({ block, hashes }: Cursor, next: ReadBlock): boolean {
  * Finds the last block that is still in the chain, after a reorganization deeper than the confirmations. The position
  * moves back to it. Transfers that the new blocks contain again have the same key.
  */
-async function lastCommon(options: TransferSource, { block, hashes }: Cursor): Promise<Cursor> {
-  // The kept blocks may have been replaced too.
-  options.shared?.drop();
+async function lastCommon(options: TransferSource, { block, place, hashes }: Cursor): Promise<Cursor> {
   let depth = 0;
   for (; depth < hashes.length - 1; depth += 1) {
     const { hash } = await headerAt(options, block - BigInt(depth));
     if (short(hash) === hashes[depth]) break;
   }
   const common = block - BigInt(depth);
-  const { caip2, confirmations, log } = options;
-  log.error(
+  const { caip2, confirmations, log, shared } = options;
+  const isKept = (replaced: string, at: number): boolean => {
+    const kept = shared?.keptHash(block - BigInt(at));
+    return kept !== undefined && short(kept) === replaced;
+  };
+  // Another cell may have dropped the replaced blocks already, and read the new ones. If the block of the position is
+  // still in the chain, the one that was read after it is not.
+  if (depth === 0 || hashes.slice(0, depth).some(isKept)) shared?.drop();
+  const { hash } = await headerAt(options, common);
+  log[shared?.isFirstReport(hash) === false ? 'debug' : 'error'](
     { caip2, block: String(common), depth, confirmations: Number(confirmations) },
     'fully confirmed blocks were replaced; reading their transfers again',
   );
-  const { hash } = await headerAt(options, common);
-  return { block: common, place: undefined, hashes: [short(hash), ...hashes.slice(depth + 1)] };
+  return {
+    block: common,
+    place: depth === 0 ? place : undefined,
+    hashes: [short(hash), ...hashes.slice(depth + 1)],
+  };
 }
 
 /** Returns the lowest head of the nodes, so that all of them have the blocks to read. */

@@ -21,8 +21,12 @@ export interface BlockReader {
 }
 
 export interface SharedBlocks extends BlockReader {
-  /** Drops everything that is kept. Call it when blocks were replaced. */
+  /** Returns the hash of a kept block. */
+  keptHash(number: bigint): string | undefined;
+  /** Drops everything that is kept. Call it when kept blocks were replaced. */
   drop(): void;
+  /** Returns whether no other cell has reported that the blocks after this one were replaced. */
+  isFirstReport(hash: string): boolean;
 }
 
 /** How long a head is used. Each cell asks once a second, so a single cell always gets a new one. */
@@ -40,6 +44,7 @@ export function shareBlocks(reader: BlockReader, keepsBlocks: boolean): SharedBl
   const reading = new Map<bigint, Promise<FinalBlock>>();
   let head: { readonly number: Promise<bigint>; readonly untilMs: number } | undefined;
   let drops = 0;
+  let reported: string | undefined;
 
   async function read(number: bigint): Promise<FinalBlock> {
     const dropsBefore = drops;
@@ -66,6 +71,12 @@ export function shareBlocks(reader: BlockReader, keepsBlocks: boolean): SharedBl
       });
       reading.set(number, asked);
       return asked;
+    },
+    keptHash: (number) => kept.peek(number)?.hash,
+    isFirstReport(hash) {
+      const isFirst = !keepsBlocks || hash !== reported;
+      reported = hash;
+      return isFirst;
     },
     drop() {
       drops += 1;
