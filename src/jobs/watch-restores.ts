@@ -278,7 +278,9 @@ export function watchRestores({
     const hasMoved = before !== undefined && isMoved(before, actual);
     if (before !== undefined && before.cluster !== actual.cluster && !hasMoved) return 'copied';
     if (isGone(restore) || (evidence !== undefined && (await hasLost(em, evidence)))) return 'lost_changes';
-    if (before === undefined || hasMoved || before.timeline === actual.timeline) return undefined;
+    if (before === undefined || before.timeline === actual.timeline) return undefined;
+    // The move explains the other timeline, unless a node was recovered while no server ran.
+    if (hasMoved && !actual.hasTarget) return undefined;
     const isTrusted = afterPromotion === 'trust' && !actual.hasTarget;
     return known === undefined && !isTrusted ? 'recovered' : undefined;
   }

@@ -80,6 +80,21 @@ test('with `trust`, a promotion holds nothing, and a copy still does', async () 
   expect(await causeOf()).toBe('copied');
 });
 
+test.each([
+  ['a move holds nothing', { timeline: 3, hasTarget: false }, undefined],
+  ['a move after a recovery to a point in time is held', { timeline: 3, hasTarget: true }, 'recovered'],
+  ['a move on the same timelines is not held', { timeline: 2, hasTarget: true }, undefined],
+] as const)('a server that starts after a move within a cluster: %s', async (_, after, cause) => {
+  const starting = (cluster: string, identity: { timeline: number; hasTarget: boolean }) =>
+    watchRestores({
+      ...{ services, inUnit, afterPromotion: 'hold' },
+      identify: async () => ({ cluster, ...identity, startedAt: 'now' }),
+    });
+  await starting('1/2/3 1=7001', { timeline: 2, hasTarget: false }).open();
+  await starting('1/2/3 2=7002', after).open();
+  expect(await causeOf()).toBe(cause);
+});
+
 test('a running server goes on after a broken connection if everything acknowledged is there', async () => {
   const { restores, jobs, change } = await runningServer();
   for (let at = 1; at <= 3; at += 1) await change(at);
