@@ -33,8 +33,10 @@ function coverageReporter(first: CoverageReporterOptions = {}, second?: Coverage
   process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
   const files = (): string[] =>
     globSync('*/requests.ndjson', { cwd: folder }).map((name) => join(folder, name));
+  let hasFailed = false;
   const end = (): { readonly status: 'failed' } | undefined => {
-    if (!report(files(), options)) return undefined;
+    hasFailed = report(files(), options);
+    if (!hasFailed) return undefined;
     process.exitCode = 1;
     return { status: 'failed' };
   };
@@ -47,6 +49,9 @@ function coverageReporter(first: CoverageReporterOptions = {}, second?: Coverage
     onTestRunEnd: () => void end(),
     /** Called by jest at the end. */
     onRunComplete: () => void end(),
+    /** Called by jest after it, which fails if there is an error. With `--forceExit`, jest ignores `process.exitCode`. */
+    getLastError: () =>
+      hasFailed ? new Error('less of the contract is covered than `failUnder`') : undefined,
     /** Called by Playwright at the end, which fails if this returns so. */
     onEnd: end,
   };
@@ -60,9 +65,9 @@ function report(
   const recorded = readCollected(files);
   if (recorded.exchanges.length === 0) {
     process.stdout.write(
-      '\ncustos: no sandbox of these tests was called, so nothing is covered of the contract\n',
+      '\ncustos: no sandbox of these tests was called, so nothing of the contract is covered\n',
     );
-    return false;
+    return Object.keys(failUnder).length > 0;
   }
   const thresholds = Object.entries(failUnder).map(([dimension, percent]) => ({
     dimension: dimension as Threshold['dimension'],

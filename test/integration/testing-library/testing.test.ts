@@ -339,8 +339,14 @@ describe('what a test did can be kept', () => {
         expect([counted('event wallet.archived'), counted('getWallet 404 not_found')]).toEqual([1, 2]);
         expect(print.mock.calls.flat().join('\n')).toContain('Of the 3 operations that you call');
         reporter.onTestRunStart();
-        expect(reporter.onEnd()).toBeUndefined();
-        expect(print.mock.calls.flat().join('\n')).toContain('no sandbox of these tests was called');
+        expect(reporter.onEnd()).toEqual({ status: 'failed' });
+        expect(print.mock.calls.flat().join('\n')).toContain('so nothing of the contract is covered');
+        const reporterOfJest = coverageReporter({}, { failUnder: { errors: 40 } });
+        expect(reporterOfJest.getLastError()).toBeUndefined();
+        reporterOfJest.onRunComplete();
+        expect(reporterOfJest.getLastError()?.message).toContain('failUnder');
+        const lenient = coverageReporter({ reports: { json } });
+        expect([lenient.onEnd(), lenient.getLastError()]).toEqual([undefined, undefined]);
       } finally {
         print.mockRestore();
         delete process.env.CUSTOS_COVERAGE_FOLDER;
