@@ -16,12 +16,19 @@ export interface SandboxContext {
 interface TestOfVitest {
   readonly task: {
     readonly name: string;
+    readonly file: { readonly filepath: string };
     readonly result?: { readonly state: string } | undefined;
-    readonly suite?: { readonly name: string } | undefined;
+    readonly suite?: Suite | undefined;
   };
 }
 
+interface Suite {
+  readonly name: string;
+  readonly suite?: Suite | undefined;
+}
+
 interface TestOfPlaywright {
+  readonly file: string;
   readonly titlePath: readonly string[];
   readonly status?: string | undefined;
   readonly expectedStatus: string;
@@ -58,9 +65,9 @@ export interface SandboxFixtures {
  * `use: { ignoreHTTPSErrors: true }` for pages of the sandbox.
  */
 export function sandboxFixtures({ keepOnFailure = false, ...options }: FixtureOptions = {}): SandboxFixtures {
-  const keep = async (sandbox: TestSandbox, names: readonly string[]): Promise<string | undefined> => {
+  const keep: Keep = async (sandbox, testFile, names) => {
     if (keepOnFailure === false) return undefined;
-    const file = keptFile(keepOnFailure, names);
+    const file = keptFile(keepOnFailure, testFile, names);
     await sandbox.keep(file);
     process.stderr.write(`custos: kept what the test did; see it with \`npx custos inspect ${file}\`\n`);
     return file;
@@ -80,7 +87,7 @@ export function sandboxFixtures({ keepOnFailure = false, ...options }: FixtureOp
   };
 }
 
-type Keep = (sandbox: TestSandbox, names: readonly string[]) => Promise<string | undefined>;
+type Keep = (sandbox: TestSandbox, testFile: string, names: readonly string[]) => Promise<string | undefined>;
 
 function ofVitest(keep: Keep): SandboxFixtures['sandbox'] {
   const fixture = async (
@@ -90,8 +97,10 @@ function ofVitest(keep: Keep): SandboxFixtures['sandbox'] {
     await startedSandbox.reset();
     await use(startedSandbox);
     await startedSandbox.collect();
-    const { name, suite, result } = task;
-    if (result?.state === 'fail') await keep(startedSandbox, [suite?.name ?? '', name]);
+    if (task.result?.state !== 'fail') return;
+    const names = [task.name];
+    for (let { suite } = task; suite !== undefined; suite = suite.suite) names.unshift(suite.name);
+    await keep(startedSandbox, task.file.filepath, names);
   };
   return fixture as SandboxFixtures['sandbox'];
 }
@@ -106,7 +115,7 @@ function ofPlaywright(keep: Keep): SandboxFixtures['sandbox'] {
     await use(startedSandbox);
     await startedSandbox.collect();
     if (info.status === info.expectedStatus) return;
-    const path = await keep(startedSandbox, info.titlePath);
+    const path = await keep(startedSandbox, info.file, info.titlePath);
     if (path !== undefined) await info.attach('custos', { path });
   };
   return fixture as SandboxFixtures['sandbox'];

@@ -8,11 +8,21 @@ interface EnvironmentConfig {
   readonly projectConfig: { readonly testEnvironmentOptions: { readonly custos?: FixtureOptions } };
 }
 
+interface EnvironmentContext {
+  readonly testPath: string;
+}
+
 /** The part of jest's tests that this environment reads. */
 interface JestTest {
   readonly name: string;
   readonly errors: readonly unknown[];
-  readonly parent?: { readonly name: string };
+  readonly parent?: JestGroup;
+}
+
+interface JestGroup {
+  readonly name: string;
+  /** The group that has no parent contains the whole file. */
+  readonly parent?: JestGroup;
 }
 
 /** The part of jest's environment for Node.js that this environment uses. */
@@ -25,7 +35,7 @@ interface NodeEnvironment {
 // The import's name is a variable, because the package belongs to the user's jest and is not a dependency of this one.
 const environmentOfNode = 'jest-environment-node';
 const { TestEnvironment: NodeEnvironment } = (await import(environmentOfNode)) as {
-  TestEnvironment: new (config: EnvironmentConfig, context: unknown) => NodeEnvironment;
+  TestEnvironment: new (config: EnvironmentConfig, context: EnvironmentContext) => NodeEnvironment;
 };
 
 /**
@@ -35,10 +45,12 @@ const { TestEnvironment: NodeEnvironment } = (await import(environmentOfNode)) a
  */
 class TestEnvironment extends NodeEnvironment {
   readonly #options: FixtureOptions;
+  readonly #testFile: string;
   #sandbox: TestSandbox | undefined;
 
-  constructor(config: EnvironmentConfig, context: unknown) {
+  constructor(config: EnvironmentConfig, context: EnvironmentContext) {
     super(config, context);
+    this.#testFile = context.testPath;
     this.#options = config.projectConfig.testEnvironmentOptions.custos ?? {};
   }
 
@@ -61,7 +73,10 @@ class TestEnvironment extends NodeEnvironment {
     const { keepOnFailure = false } = this.#options;
     if (name !== 'test_done' || test === undefined || test.errors.length === 0 || keepOnFailure === false)
       return;
-    const file = keptFile(keepOnFailure, [test.parent?.name ?? '', test.name]);
+    const names = [test.name];
+    for (let group = test.parent; group?.parent !== undefined; group = group.parent)
+      names.unshift(group.name);
+    const file = keptFile(keepOnFailure, this.#testFile, names);
     await this.#sandbox?.keep(file);
     process.stderr.write(`custos: kept what the test did; see it with \`npx custos inspect ${file}\`\n`);
   }

@@ -1,6 +1,7 @@
+import { createHash } from 'node:crypto';
 import { mkdtempSync } from 'node:fs';
 import { appendFile, mkdir, writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import type { HttpArchive, RecordedRequests, SandboxEventCounts } from '../sandbox/generated/schemas.ts';
 import { removeSnapshot, saveSnapshot } from '../tools/client/world.ts';
 import type { Connection } from './connection.ts';
@@ -10,6 +11,9 @@ const KEPT_FOLDER = 'custos-failures';
 
 /** The name under which the state is saved while it is written. */
 const SNAPSHOT = 'kept-by-a-test';
+
+/** Names of files have at most 255 bytes. A test's name takes this part of them. */
+const MAX_NAME_BYTES = 100;
 
 /** Returns the position after the newest recorded request. */
 export async function newestPosition(connection: Connection): Promise<string> {
@@ -21,7 +25,10 @@ export async function newestPosition(connection: Connection): Promise<string> {
  * Archive beside it.
  */
 export async function keepState(connection: Connection, file: string, after: string): Promise<void> {
-  await mkdir(dirname(file), { recursive: true });
+  const folder = dirname(file);
+  const isNew = (await mkdir(folder, { recursive: true })) !== undefined;
+  // The requests are unredacted, so they do not belong into a repository.
+  if (isNew) await writeFile(join(folder, '.gitignore'), '*\n');
   await saveSnapshot(connection, SNAPSHOT, file, after);
   await removeSnapshot(connection, SNAPSHOT);
   const archive = await archiveAfter(connection, after);
@@ -33,14 +40,29 @@ function archiveAfter(connection: Connection, after: string): Promise<HttpArchiv
   return connection.call('GET', `/requests.har?limit=10000&after=${encodeURIComponent(after)}`);
 }
 
-/** Returns the file in which a failed test's state is kept, by the names of the test. */
-export function keptFile(folder: string | true, names: readonly string[]): string {
+/**
+ * Returns the file in which a failed test's state is kept.
+ * @param testFile The test's file. Tests of two files may have the same names.
+ * @param names The names of the groups around the test, and its own.
+ */
+export function keptFile(folder: string | true, testFile: string, names: readonly string[]): string {
   const name = names
     .join(' ')
     .replaceAll(/[^\p{L}\p{N}]+/gu, '-')
-    .replaceAll(/^-|-$/g, '')
-    .slice(0, 100);
-  return join(folder === true ? KEPT_FOLDER : folder, `${name || 'test'}.custos`);
+    .replaceAll(/^-|-$/g, '');
+  const identity = JSON.stringify([relative('', testFile), ...names]);
+  const hash = createHash('sha256').update(identity).digest('hex').slice(0, 8);
+  return join(folder === true ? KEPT_FOLDER : folder, `${startOf(name) || 'test'}-${hash}.custos`);
+}
+
+/** Returns the start of a name, in whole characters. */
+function startOf(name: string): string {
+  let start = '';
+  for (const character of name) {
+    if (Buffer.byteLength(start + character) > MAX_NAME_BYTES) break;
+    start += character;
+  }
+  return start;
 }
 
 /** The requests of a sandbox since the line before, and its events since its start or its last reset. */

@@ -60,7 +60,7 @@ export function openCommand(): Command {
 
 const inspectExamples = `
 Examples:
-  $ custos inspect custos-failures/a-payout.custos
+  $ custos inspect custos-failures/a-payout-3f9c01d2.custos
   $ custos snapshot save bug --file bug.custos --requests
         such a file of a running sandbox, for a bug report
   $ custos inspect bug.custos --print --port 4020`;

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test as base, describe, expect, vi } from 'vitest';
 import { type SandboxContext, sandboxFixtures } from '../../../src/testing/fixtures.ts';
+import { keptFile } from '../../../src/testing/keep.ts';
 import { matchersFor, type SandboxMatchers, sandboxMatchers } from '../../../src/testing/matchers.ts';
 import coverageReporter from '../../../src/testing/reporter.ts';
 import { alice, bob, type Caller, carol, startSandbox } from '../../../src/testing/testing.ts';
@@ -261,11 +262,15 @@ describe('what a test did can be kept', () => {
   }) =>
     inFolder(async (folder) => {
       await sandbox.call('getWallet', { path: acme });
-      const { sandbox: fixture } = sandboxFixtures({ keepOnFailure: folder });
+      const kept = join(folder, 'kept');
+      const { sandbox: fixture } = sandboxFixtures({ keepOnFailure: kept });
       const run = (name: string, state: string) => {
         const context = {
           startedSandbox: sandbox,
-          task: { name, suite: { name: 'Payouts' }, result: { state } },
+          task: {
+            ...{ name, suite: { name: 'Payouts', suite: { name: 'Shop' } }, result: { state } },
+            file: { filepath: join(process.cwd(), 'test', 'payouts.test.ts') },
+          },
         };
         return fixture(context, async (given) => {
           await given.call('createWallet', { body: { chain_type: 'solana', display_name: 'Kept' } });
@@ -274,15 +279,17 @@ describe('what a test did can be kept', () => {
       };
       await run('passes', 'pass');
       await run('fails: in 2 ways', 'fail');
-      expect(readdirSync(folder).sort()).toEqual([
-        'Payouts-fails-in-2-ways.custos',
-        'Payouts-fails-in-2-ways.har',
-      ]);
-      const archive = JSON.parse(readFileSync(join(folder, 'Payouts-fails-in-2-ways.har'), 'utf8'));
+      const file = keptFile(kept, join('test', 'payouts.test.ts'), ['Shop', 'Payouts', 'fails: in 2 ways']);
+      const [ignored, state = '', requestsOfTest = ''] = readdirSync(kept).sort();
+      expect(ignored).toBe('.gitignore');
+      expect(readFileSync(join(kept, '.gitignore'), 'utf8')).toBe('*\n');
+      expect(state).toMatch(/^Shop-Payouts-fails-in-2-ways-[0-9a-f]{8}\.custos$/);
+      expect(join(kept, state)).toBe(file);
+      const archive = JSON.parse(readFileSync(join(kept, requestsOfTest), 'utf8'));
       const operations = archive.log.entries.map((entry: { _operationId: string }) => entry._operationId);
       expect(operations).toEqual(['createWallet', 'walletRpc']);
 
-      const shown = await startCustos(['inspect', join(folder, 'Payouts-fails-in-2-ways.custos'), '--print']);
+      const shown = await startCustos(['inspect', file, '--print']);
       try {
         await waitFor(() => shown.output().stdout.includes('Ctrl-C'));
         const [url = ''] = shown.output().stdout.split('\n');
@@ -302,6 +309,22 @@ describe('what a test did can be kept', () => {
       } finally {
         await shown.stop();
       }
+    }));
+
+  test('each test has a file of its own, whose name a file system accepts', () =>
+    inFolder(async (folder) => {
+      const long = '送金'.repeat(60);
+      const files = [
+        keptFile(folder, 'a.test.ts', ['Payouts', 'fails']),
+        keptFile(folder, 'b.test.ts', ['Payouts', 'fails']),
+        keptFile(folder, 'a.test.ts', ['Payouts fails']),
+        keptFile(folder, 'a.test.ts', [`${long}1`]),
+        keptFile(folder, 'a.test.ts', [`${long}2`]),
+        keptFile(folder, 'a.test.ts', ['?']),
+      ];
+      for (const file of files) writeFileSync(file, '');
+      expect(readdirSync(folder)).toHaveLength(files.length);
+      expect(files[3]).toMatch(/\/(送金){16}送-[0-9a-f]{8}\.custos$/);
     }));
 
   test('a file that nothing has kept is refused', () =>
