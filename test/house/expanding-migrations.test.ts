@@ -51,6 +51,26 @@ test('the statements of a migration, which are sent one by one, are its text', (
     expect([name, bare(splitStatements(postgres).join(''))]).toEqual([name, bare(postgres)]);
 });
 
+/** SQL that `splitStatements` would cut in the middle of a statement, or change. */
+const misread = /\/\*|\be'|\$/i;
+const withoutDollarQuotes = (sql: string): string => sql.replaceAll(/\$\$.*?\$\$/gs, '');
+
+test('a migration has no comment, string or quote that would be cut into statements', () => {
+  const faults = migrations.filter(({ postgres }) => misread.test(withoutDollarQuotes(postgres)));
+  expect(faults.map(({ name }) => name)).toEqual([]);
+});
+
+test.each([
+  ['/* a; b */ drop table "cards"', true],
+  ["update \"cards\" set \"pin\" = E'it\\'s; x'", true],
+  ['do $fn$ begin; end $fn$', true],
+  ['do $$ begin; perform $1; end $$', false],
+  ['update "cards" set "pin" = \'the note\'', false],
+])('%s could be cut: %s', (sql, expected) => {
+  expect(misread.test(withoutDollarQuotes(sql))).toBe(expected);
+  expect(splitStatements(sql).length > 1 || splitStatements(sql)[0] !== sql).toBe(expected);
+});
+
 test.each([
   ['drop table "cards"', 'use the table'],
   ['drop table if exists "cards" cascade', 'use the table'],
