@@ -66,7 +66,7 @@ import { createRequestGate } from './request-gate.ts';
 import { openEventLog, openMemory, type SandboxMemory } from './sandbox-memory.ts';
 import { makeSandboxPorts } from './sandbox-ports.ts';
 import { ensureSeeds } from './seeds.ts';
-import { namedSnapshots, restoreRequests, snapshotOf } from './snapshots.ts';
+import { LOAD_OPTION, namedSnapshots, restoreRequests, snapshotOf } from './snapshots.ts';
 import { adopt, keepFile, wholeState } from './whole-state.ts';
 
 /** The interface of a sandbox for code in the same process. */
@@ -122,6 +122,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     const metrics = await metricsFor(config.adminPort);
     return await startWith(memory, config, {
       ...{ log, machine, drainMs, inspectorFolder, snapshot, metrics, ticks },
+      snapshotOption: options.snapshot === undefined ? LOAD_OPTION : '',
     });
   } catch (error) {
     memory?.release();
@@ -150,6 +151,8 @@ interface Outside {
   readonly ticks: boolean;
   /** The snapshot to start with. If there is a data folder, it already has the snapshot's content. */
   readonly snapshot: Snapshot | undefined;
+  /** The option that named it, for messages. */
+  readonly snapshotOption: string;
 }
 
 async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Outside): Promise<Sandbox> {
@@ -185,7 +188,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
   const cells = [{ name: 'sandbox', services, database, openUnit }];
   await watchServer(metrics, { services, admission, chains: config.rpc, cells: () => cells });
   const requests = config.record ? createRequestLog(() => generateEventLogId(systemEntropy)) : undefined;
-  restoreRequests(requests, snapshot);
+  restoreRequests(requests, snapshot, outside.snapshotOption);
   const own = ownApi({ ...memory, prefix: config.prefix, ca: certificate.ca, entropy: systemEntropy });
   const stopping = new AbortController();
   const authenticate = requireOwnHostFirst(

@@ -167,6 +167,9 @@ function faultOf(snapshot: Snapshot, appId: string | undefined): string | undefi
   return undefined;
 }
 
+/** What messages about the snapshot that a sandbox starts with begin with. */
+export const LOAD_OPTION = '--load: ';
+
 /**
  * Reads the snapshot of `--load`: a file, or the name of a snapshot in the data folder.
  *
@@ -174,7 +177,7 @@ function faultOf(snapshot: Snapshot, appId: string | undefined): string | undefi
  */
 export async function snapshotOf(
   config: Pick<SandboxConfig, 'load' | 'dataFolder' | 'appId'>,
-  option = '--load: ',
+  option = LOAD_OPTION,
 ): Promise<Snapshot | undefined> {
   const { load, dataFolder, appId } = config;
   if (load === undefined) return undefined;
@@ -212,14 +215,18 @@ export async function keptSnapshot(file: string): Promise<Snapshot> {
  *
  * @throws StartError
  */
-export function restoreRequests(log: RequestLog | undefined, snapshot: Snapshot | undefined): void {
+export function restoreRequests(
+  log: RequestLog | undefined,
+  snapshot: Snapshot | undefined,
+  option: string,
+): void {
   if (log === undefined || snapshot?.requests === undefined) return;
   try {
     log.restore(snapshot.requests);
   } catch (cause) {
     // The checksum proves that the bytes are complete, but not who wrote them.
     const reason = (cause as Error).message;
-    throw new StartError(`--load: the recorded requests in the file cannot be read: ${reason}`, { cause });
+    throw new StartError(`${option}the recorded requests in the file cannot be read: ${reason}`, { cause });
   }
 }
 

@@ -3,6 +3,7 @@ import { get } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test as base, describe, expect, vi } from 'vitest';
+import { decodeSnapshot, encodeSnapshot } from '../../../src/sandbox/snapshot-file.ts';
 import { type SandboxContext, sandboxFixtures } from '../../../src/testing/fixtures.ts';
 import { keptFile } from '../../../src/testing/keep.ts';
 import { matchersFor, type SandboxMatchers, sandboxMatchers } from '../../../src/testing/matchers.ts';
@@ -336,6 +337,19 @@ describe('what a test did can be kept', () => {
         code: 1,
         stderr: expect.stringContaining('not a snapshot of a sandbox'),
       });
+    }));
+
+  test('a file whose requests cannot be read is refused without the name of an option that was not given', () =>
+    inFolder(async (folder) => {
+      const file = join(folder, 'broken.custos');
+      await using recording = await startSandbox({ seedData: false, record: true });
+      await recording.call('listWallets');
+      await recording.keep(file);
+      const broken = { ...decodeSnapshot(readFileSync(file)), requests: Buffer.from([9, 0, 0, 0, 1]) };
+      writeFileSync(file, Buffer.concat(encodeSnapshot(broken)));
+      const { code, stderr } = await runCommand(['inspect', file, '--print']);
+      expect([code, stderr]).toEqual([1, expect.stringContaining('the recorded requests in the file cannot')]);
+      expect(stderr).not.toContain('--load');
     }));
 
   test('the reporter measures all sandboxes of a run together, across their resets', () =>
