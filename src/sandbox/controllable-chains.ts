@@ -203,8 +203,13 @@ export interface ControllableChains {
   >;
   /** Returns the ids of the chains in use. */
   used(): Promise<readonly string[]>;
-  /** Returns the latest block. */
-  head(caip2: string): Promise<{ readonly number: number; readonly seconds: number }>;
+  /** Returns the latest block, the time between two blocks, and the confirmations after which a block is final. */
+  head(caip2: string): Promise<{
+    readonly number: number;
+    readonly seconds: number;
+    readonly blockMs: number;
+    readonly finalityBlocks: number;
+  }>;
   /** Returns the included transactions of an EVM chain or a Solana chain, newest first. */
   transactions(
     caip2: string,

@@ -9480,13 +9480,13 @@ function validateSandboxChain(data, { instancePath = "", parentData, parentDataP
  if (errors === 0) {
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
-   if (data.caip2 === void 0 && (missing0 = "caip2") || data.name === void 0 && (missing0 = "name") || data.block_number === void 0 && (missing0 = "block_number") || data.block_at_ms === void 0 && (missing0 = "block_at_ms") || data.is_evm === void 0 && (missing0 = "is_evm")) {
-    validateSandboxChain.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["caip2", "name", "block_number", "block_at_ms", "is_evm"] }, message: "must have required property '" + missing0 + "'" }];
+   if (data.caip2 === void 0 && (missing0 = "caip2") || data.name === void 0 && (missing0 = "name") || data.block_number === void 0 && (missing0 = "block_number") || data.block_at_ms === void 0 && (missing0 = "block_at_ms") || data.block_ms === void 0 && (missing0 = "block_ms") || data.finality_blocks === void 0 && (missing0 = "finality_blocks") || data.is_evm === void 0 && (missing0 = "is_evm")) {
+    validateSandboxChain.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["caip2", "name", "block_number", "block_at_ms", "block_ms", "finality_blocks", "is_evm"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
     for (const key0 in data) {
-     if (!(key0 === "caip2" || key0 === "name" || key0 === "block_number" || key0 === "block_at_ms" || key0 === "is_evm")) {
+     if (!(key0 === "caip2" || key0 === "name" || key0 === "block_number" || key0 === "block_at_ms" || key0 === "block_ms" || key0 === "finality_blocks" || key0 === "is_evm")) {
       validateSandboxChain.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
       return false;
       break;
@@ -9582,15 +9582,67 @@ function validateSandboxChain(data, { instancePath = "", parentData, parentDataP
          var valid0 = true;
         }
         if (valid0) {
-         if (data.is_evm !== void 0) {
+         if (data.block_ms !== void 0) {
+          let data4 = data.block_ms;
           const _errs10 = errors;
-          if (typeof data.is_evm !== "boolean") {
-           validateSandboxChain.errors = [{ instancePath: instancePath + "/is_evm", schemaPath: "#/properties/is_evm/type", keyword: "type", params: { type: "boolean" }, message: "must be boolean" }];
+          if (!(typeof data4 == "number" && (!(data4 % 1) && !isNaN(data4)) && isFinite(data4))) {
+           validateSandboxChain.errors = [{ instancePath: instancePath + "/block_ms", schemaPath: "#/properties/block_ms/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
            return false;
+          }
+          if (errors === _errs10) {
+           if (typeof data4 == "number" && isFinite(data4)) {
+            if (data4 > 9007199254740991 || isNaN(data4)) {
+             validateSandboxChain.errors = [{ instancePath: instancePath + "/block_ms", schemaPath: "#/properties/block_ms/maximum", keyword: "maximum", params: { comparison: "<=", limit: 9007199254740991 }, message: "must be <= 9007199254740991" }];
+             return false;
+            } else {
+             if (data4 < 1 || isNaN(data4)) {
+              validateSandboxChain.errors = [{ instancePath: instancePath + "/block_ms", schemaPath: "#/properties/block_ms/minimum", keyword: "minimum", params: { comparison: ">=", limit: 1 }, message: "must be >= 1" }];
+              return false;
+             }
+            }
+           }
           }
           var valid0 = _errs10 === errors;
          } else {
           var valid0 = true;
+         }
+         if (valid0) {
+          if (data.finality_blocks !== void 0) {
+           let data5 = data.finality_blocks;
+           const _errs12 = errors;
+           if (!(typeof data5 == "number" && (!(data5 % 1) && !isNaN(data5)) && isFinite(data5))) {
+            validateSandboxChain.errors = [{ instancePath: instancePath + "/finality_blocks", schemaPath: "#/properties/finality_blocks/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+            return false;
+           }
+           if (errors === _errs12) {
+            if (typeof data5 == "number" && isFinite(data5)) {
+             if (data5 > 9007199254740991 || isNaN(data5)) {
+              validateSandboxChain.errors = [{ instancePath: instancePath + "/finality_blocks", schemaPath: "#/properties/finality_blocks/maximum", keyword: "maximum", params: { comparison: "<=", limit: 9007199254740991 }, message: "must be <= 9007199254740991" }];
+              return false;
+             } else {
+              if (data5 < 1 || isNaN(data5)) {
+               validateSandboxChain.errors = [{ instancePath: instancePath + "/finality_blocks", schemaPath: "#/properties/finality_blocks/minimum", keyword: "minimum", params: { comparison: ">=", limit: 1 }, message: "must be >= 1" }];
+               return false;
+              }
+             }
+            }
+           }
+           var valid0 = _errs12 === errors;
+          } else {
+           var valid0 = true;
+          }
+          if (valid0) {
+           if (data.is_evm !== void 0) {
+            const _errs14 = errors;
+            if (typeof data.is_evm !== "boolean") {
+             validateSandboxChain.errors = [{ instancePath: instancePath + "/is_evm", schemaPath: "#/properties/is_evm/type", keyword: "type", params: { type: "boolean" }, message: "must be boolean" }];
+             return false;
+            }
+            var valid0 = _errs14 === errors;
+           } else {
+            var valid0 = true;
+           }
+          }
          }
         }
        }
@@ -9607,7 +9659,7 @@ function validateSandboxChain(data, { instancePath = "", parentData, parentDataP
  return errors === 0;
 }
 
-const schemaSandboxChain = { "$id": "SandboxChain", "type": "object", "required": ["caip2", "name", "block_number", "block_at_ms", "is_evm"], "additionalProperties": false, "properties": { "caip2": { "type": "string", "maxLength": 200 }, "name": { "type": ["string", "null"], "maxLength": 200 }, "block_number": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 }, "block_at_ms": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 }, "is_evm": { "type": "boolean" } } };
+const schemaSandboxChain = { "$id": "SandboxChain", "type": "object", "required": ["caip2", "name", "block_number", "block_at_ms", "block_ms", "finality_blocks", "is_evm"], "additionalProperties": false, "properties": { "caip2": { "type": "string", "maxLength": 200 }, "name": { "type": ["string", "null"], "maxLength": 200 }, "block_number": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 }, "block_at_ms": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 }, "block_ms": { "type": "integer", "minimum": 1, "maximum": 9007199254740991 }, "finality_blocks": { "type": "integer", "minimum": 1, "maximum": 9007199254740991 }, "is_evm": { "type": "boolean" } } };
 function validateSandboxDivergences(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;

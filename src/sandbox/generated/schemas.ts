@@ -345,7 +345,7 @@ export type FundSandboxAddressRequest = {
   decimals?: number | undefined;
   /** Symbol of a new token. */
   symbol?: string | undefined;
-  /** Also adds enough of the native asset for the fees of several transactions, for example 0.1 ether. */
+  /** Also adds enough of the native asset for the fees of several transactions, for example 0.1 ether. Adds nothing on a chain without a native asset, such as Tempo. */
   with_gas?: boolean | undefined;
 };
 
@@ -965,6 +965,10 @@ export type SandboxChain = {
   block_number: number;
   /** The time of the latest block, Unix ms. */
   block_at_ms: number;
+  /** The time between two blocks, in ms. */
+  block_ms: number;
+  /** The number of confirmations after which a block is final. */
+  finality_blocks: number;
   /** Whether `/_sandbox/rpc/{chain}` and its transactions are available. */
   is_evm: boolean;
 };

@@ -116,10 +116,12 @@ export const callChainRpc: Handler<'callChainRpc'> = async ({ path, body }, cont
 export const listChains: Handler<'listChains'> = async (_, { chains }) => ({
   data: await Promise.all(
     (await chains.used()).map(async (caip2) => {
-      const { number, seconds } = await chains.head(caip2);
+      const { number, seconds, blockMs, finalityBlocks } = await chains.head(caip2);
       const isEvm = caip2.startsWith('eip155:');
       const name = chainOfCaip2(caip2)?.name ?? null;
-      return { caip2, name, block_number: number, block_at_ms: seconds * 1000, is_evm: isEvm };
+      const latest = { block_number: number, block_at_ms: seconds * 1000 };
+      const terms = { block_ms: blockMs, finality_blocks: finalityBlocks };
+      return { caip2, name, ...latest, ...terms, is_evm: isEvm };
     }),
   ),
 });

@@ -1,4 +1,5 @@
-import type { SandboxEvent } from '../../sandbox/generated/schemas.ts';
+import type { SandboxChain, SandboxEvent } from '../../sandbox/generated/schemas.ts';
+import { durationText } from './texts.ts';
 
 /** A step that an event reports: its name, such as `broadcasted`, and its time. */
 export interface TransactionStep {
@@ -13,4 +14,15 @@ export function stepsOf(id: string, events: readonly SandboxEvent[]): readonly T
   return events
     .filter(({ type, payload }) => type.startsWith(PREFIX) && payload.transaction_id === id)
     .map(({ type, created_at_ms: atMs }) => ({ name: type.slice(PREFIX.length), atMs }));
+}
+
+/** Says in how many blocks, and in what time of the sandbox's clock, a block is final. */
+export function finalityText(
+  block: number | null | undefined,
+  chain: Pick<SandboxChain, 'block_number' | 'block_ms' | 'finality_blocks'> | undefined,
+): string {
+  if (block === null || block === undefined || chain === undefined) return 'Once its block is final.';
+  const left = Math.max(0, chain.finality_blocks - (chain.block_number - block));
+  const blocks = left === 1 ? '1 more block' : `${left} more blocks`;
+  return `Once its block is final: ${blocks}, ${durationText(left * chain.block_ms)} by the sandbox's clock.`;
 }

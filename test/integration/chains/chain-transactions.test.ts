@@ -206,7 +206,7 @@ test('an interface with an address explains that contract first', async () => {
 test('the chains in use are listed with their latest blocks', async () => {
   const { body } = await control('GET', '/chains');
   const [chain] = body.data.filter(({ caip2 }: { caip2: string }) => caip2 === 'eip155:8453');
-  expect(chain).toMatchObject({ name: 'base', is_evm: true });
+  expect(chain).toMatchObject({ name: 'base', block_ms: 2000, finality_blocks: 60, is_evm: true });
   expect(BigInt(chain.block_number)).toBe(await reader().getBlockNumber());
 });
 

@@ -20,7 +20,7 @@ import {
 } from '../../../src/web/inspector/event-list.ts';
 import { subjectText } from '../../../src/web/inspector/names.ts';
 import { memberText } from '../../../src/web/inspector/texts.ts';
-import { stepsOf } from '../../../src/web/inspector/transaction-steps.ts';
+import { finalityText, stepsOf } from '../../../src/web/inspector/transaction-steps.ts';
 import { allPages, balanceQueries } from '../../../src/web/inspector/wallet-facts.ts';
 
 describe('the page of operations', () => {
@@ -125,6 +125,15 @@ test('the steps of a transaction are those of its events', () => {
     { name: 'broadcasted', atMs: 1 },
     { name: 'confirmed', atMs: 4 },
   ]);
+});
+
+test.each([
+  [100, 104, "Once its block is final: 56 more blocks, 112 s by the sandbox's clock."],
+  [100, 159, "Once its block is final: 1 more block, 2 s by the sandbox's clock."],
+  [null, 104, 'Once its block is final.'],
+])('a transaction in block %s is final as the chain of block %s says', (block, latest, text) => {
+  const chain = { block_number: latest, block_ms: 2000, finality_blocks: 60 };
+  expect(finalityText(block, chain)).toBe(text);
 });
 
 test('custos open knows every page', () => {

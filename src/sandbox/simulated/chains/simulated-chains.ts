@@ -11,6 +11,7 @@ import { type FiatControls, simulateFiatProviders } from '../fiat/providers.ts';
 import { type MovablePrices, movablePrices } from '../prices.ts';
 import type { AddressHolding, AssetBooks, AssetTerms, TransactionEffects } from './books.ts';
 import { kindOf } from './chain-kinds.ts';
+import { type ChainTerms, termsOf as chainTermsOf } from './chain-terms.ts';
 import { type SimulatedEarn, simulateEarn } from './earn.ts';
 import type { Abis } from './evm/abis.ts';
 import type { VaultPlan } from './evm/contracts/vaults.ts';
@@ -68,7 +69,7 @@ export interface SimulatedChains extends Chains {
    * first block.
    */
   steer(caip2: string, hash: string, effect: TransactionEffect): Promise<boolean>;
-  head(caip2: string): Promise<Block>;
+  head(caip2: string): Promise<Block & Pick<ChainTerms, 'blockMs' | 'finalityBlocks'>>;
   /** Returns the included transactions of an EVM chain or a Solana chain, newest first. */
   transactions(
     caip2: string,
@@ -266,7 +267,7 @@ export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedC
       const [store] = [await open(), await caughtUp(caip2)];
       return store.atomically(() => steerPending(store, caip2, { hash, effect }));
     },
-    head: async (caip2) => (await caughtUp(caip2)).head(),
+    head: async (caip2) => ({ ...(await caughtUp(caip2)).head(), ...chainTermsOf(caip2) }),
     async transactions(caip2, page) {
       const [store, { evm, solana }] = [await open(), await caughtUp(caip2)];
       const listed =

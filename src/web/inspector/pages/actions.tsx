@@ -234,7 +234,7 @@ function shownStep(step: WalletActionStep) {
     note: (
       <>
         {typeof hash === 'string' && (
-          <Named id={hash} what="the hash" href={hrefOf('transactions', [], { text: hash })} />
+          <Named id={hash} what="the hash" href={hrefOf('transactions', [hash])} />
         )}
         {step.failure_reason !== undefined && <span class="bad">{step.failure_reason.message}</span>}
       </>

@@ -1,7 +1,11 @@
 import { useSignal } from '@preact/signals';
 import { ArrowLeftRight, Pickaxe } from 'lucide';
 import { useEffect } from 'preact/hooks';
-import type { SandboxTransaction, SandboxTransactionEffect } from '../../../sandbox/generated/schemas.ts';
+import type {
+  SandboxChain,
+  SandboxTransaction,
+  SandboxTransactionEffect,
+} from '../../../sandbox/generated/schemas.ts';
 import { readApi } from '../api.ts';
 import { control } from '../control.ts';
 import { inWords, shortened, toneOf } from '../names.ts';
@@ -20,7 +24,7 @@ import { useEventFeed } from '../parts/use-event-feed.tsx';
 import { everyPage, useLoaded, useReload } from '../parts/use-loaded.tsx';
 import type { Column } from '../parts/virtual-table.tsx';
 import { hrefOf } from '../routes.ts';
-import { stepsOf, type TransactionStep } from '../transaction-steps.ts';
+import { finalityText, stepsOf, type TransactionStep } from '../transaction-steps.ts';
 import { Address } from '../wallets/address.tsx';
 
 const REREAD_MS = 2_000;
@@ -114,9 +118,15 @@ export function Page() {
           </a>
         </Empty>
       }
-      detail={(id, row, back) => (
-        <TransactionDetail key={id} id={id} row={row} back={back} steps={stepsOf(id, events.value)} />
-      )}
+      detail={(named, listed, back) => {
+        // A link may name the transaction by its hash, which only the list can find.
+        if (value.value === undefined && error.value === '') {
+          return <DetailPanel what="Transaction" id={named} back={back} title="Transaction" isLoading />;
+        }
+        const row = listed ?? value.value?.find(({ transaction_hash: hash }) => hash === named);
+        const id = row?.id ?? named;
+        return <TransactionDetail key={id} id={id} row={row} back={back} steps={stepsOf(id, events.value)} />;
+      }}
     />
   );
 }
@@ -156,10 +166,21 @@ function TransactionDetail({ id, row, back, steps }: DetailProps) {
     [id, steps.length],
   );
   const status = value.value?.status ?? row?.status ?? '';
+  const chains = useLoaded(
+    async (signal) =>
+      status === 'confirmed'
+        ? (await control('listChains', {}, signal)).data
+        : ([] as readonly SandboxChain[]),
+    [status],
+  );
+  const chain = chains.value.value?.find(({ caip2 }) => caip2 === row?.caip2);
   useEffect(() => {
     // No event reports when the block of a transaction is final.
     if (status !== 'confirmed') return;
-    const timer = setInterval(reload, REREAD_MS);
+    const timer = setInterval(() => {
+      reload();
+      chains.reload();
+    }, REREAD_MS);
     return () => clearInterval(timer);
   }, [status]);
   const tabs: readonly Tab[] = [
@@ -170,7 +191,10 @@ function TransactionDetail({ id, row, back, steps }: DetailProps) {
           {(status === 'pending' || status === 'broadcasted') && (
             <SteerButtons id={id} isEvm={row?.caip2.startsWith('eip155:') ?? true} />
           )}
-          <Timeline label="Progress" steps={shownSteps(steps, row, status)} />
+          <Timeline
+            label="Progress"
+            steps={shownSteps(steps, row, { status, finality: finalityText(row?.block_number, chain) })}
+          />
           {row !== undefined && <Facts row={row} />}
         </>
       ),
@@ -287,7 +311,11 @@ function Movements({ id, status }: { readonly id: string; readonly status: strin
 }
 
 /** The steps that the events report, the status if there are none, and the one that is not an event. */
-function shownSteps(steps: readonly TransactionStep[], row: SandboxTransaction | undefined, status: string) {
+function shownSteps(
+  steps: readonly TransactionStep[],
+  row: SandboxTransaction | undefined,
+  { status, finality }: { readonly status: string; readonly finality: string },
+) {
   const known = steps.map(({ name, atMs }) => ({ title: inWords(name), tone: toneOf(name), atMs }));
   const first =
     known.length === 0 && row !== undefined
@@ -300,7 +328,7 @@ function shownSteps(steps: readonly TransactionStep[], row: SandboxTransaction |
     ];
   }
   return status === 'confirmed'
-    ? [...first, { title: 'Finalized', tone: 'next' as const, note: 'Once its block is final.' }]
+    ? [...first, { title: 'Finalized', tone: 'next' as const, note: finality }]
     : first;
 }
 
