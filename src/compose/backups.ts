@@ -292,7 +292,8 @@ export async function restoredSandbox(
       return false;
     },
     open: async () => undefined,
-    freeze: { reason, settled: async () => reason() },
+    // The restore was noticed before this process began.
+    freeze: { reason, settled: async () => reason(), restoredAtMs: () => undefined },
     acknowledge: () => undefined,
     doubt: () => undefined,
   };

@@ -28,6 +28,7 @@ export function sequenceAudit({
   readonly freeze?: WriteFreeze | undefined;
 }): Job {
   let seen: SeenLog | undefined;
+  let restoredAtMs: number | undefined;
   return {
     name: SEQUENCE_AUDIT,
     everyMs: EVERY_MS,
@@ -44,6 +45,10 @@ export function sequenceAudit({
         seen = undefined;
         return false;
       }
+      // While the job was idle, a restore may have been noticed and released.
+      const lastRestoredAtMs = freeze?.restoredAtMs();
+      if (lastRestoredAtMs !== restoredAtMs) seen = undefined;
+      restoredAtMs = lastRestoredAtMs;
       seen = await signCheckpoint({ keyStore: services.keyStore, em: await openReader(), inUnit }, seen);
       return false;
     },

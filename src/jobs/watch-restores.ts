@@ -340,6 +340,7 @@ export function watchRestores({
         }
         return reason();
       },
+      restoredAtMs: () => lastRestore?.noticedAtMs,
     },
     acknowledge({ lastRecord: record }) {
       if (record === undefined) return;

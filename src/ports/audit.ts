@@ -73,6 +73,11 @@ export interface WriteFreeze {
   reason(): string | undefined;
   /** Waits a short time for an uncertainty to end, then returns the reason. Undefined if changes need not wait. */
   settled(): Promise<string | undefined>;
+  /**
+   * Returns when the last known restore was noticed, released or not, in Unix ms. What was read from the database before
+   * is then no evidence any more. Undefined if no restore is known.
+   */
+  restoredAtMs(): number | undefined;
 }
 
 /** A signed checkpoint of the audit log, and the last known restore of the database at that time. */

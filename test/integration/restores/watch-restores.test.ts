@@ -6,7 +6,9 @@ import { checkpointFile } from '../../../src/adapters/checkpoint-file.ts';
 import { startBesideRequests } from '../../../src/compose/jobs.ts';
 import { ensureAuditKeys } from '../../../src/domain/base/audit/audit-keys.ts';
 import { writeRecord } from '../../../src/domain/base/audit/audit-log.ts';
+import { getSignedCheckpoint } from '../../../src/domain/base/audit/audit-tree.ts';
 import { findRestore, releaseRestore } from '../../../src/domain/base/restores/restores.ts';
+import { sequenceAudit } from '../../../src/jobs/sequence-audit.ts';
 import { type AfterPromotion, watchRestores } from '../../../src/jobs/watch-restores.ts';
 import type { CheckpointKeeper } from '../../../src/ports/audit.ts';
 import type { UnitWork } from '../../../src/ports/operation-context.ts';
@@ -338,6 +340,33 @@ describe('with a file that keeps the last checkpoint', () => {
     await absent.open();
     expect(absent.freeze.reason()).toBeUndefined();
   });
+});
+
+test('a job that slept while a restore was noticed and released signs the shorter log', async () => {
+  const { keyStore, entropy } = services;
+  await ensureAuditKeys({ em: database.orm.em.fork(), keyStore, entropy, inUnit });
+  const { restores, jobs, change } = await runningServer();
+  await jobs.stop();
+  const openReader = async () => (await unitsOf(database)(false)).em;
+  const job = sequenceAudit({ services, inUnit, openReader, freeze: restores.freeze });
+  await change(1);
+  await change(2);
+  await job.run(again);
+  await restores.run(again);
+  expect(await inUnit(getSignedCheckpoint)).toContain('\n2\n');
+  for (const table of ['records', 'tiles', 'checkpoints']) await execute(`delete from audit_${table}`);
+  await restores.run(again);
+  expect(restores.freeze.reason()).toMatch(/restored from a backup/);
+  expect(await causeOf()).toBe('lost_changes');
+  await inUnit((em) => releaseRestore(em, services.clock.now()));
+  await restores.run(again);
+  expect(restores.freeze.reason()).toBeUndefined();
+  await change(3);
+  await job.run(again);
+  expect(await inUnit(getSignedCheckpoint)).toContain('\n1\n');
+  // Without a restore, a shorter log is still refused.
+  for (const table of ['records', 'tiles', 'checkpoints']) await execute(`delete from audit_${table}`);
+  await expect(job.run(again)).rejects.toThrow('were changed in the database');
 });
 
 test('before the first look, nothing runs', async () => {
