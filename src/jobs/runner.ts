@@ -178,7 +178,10 @@ function startLoop(job: Job, log: Log, observe: ObserveJob | undefined) {
       : Math.max(job.everyMs, Math.min(job.everyMs * 2 ** (failures - 1), MAX_PAUSE_MS));
   function wake(): void {
     isWoken = true;
-    if (failures < 2) rest(0);
+    if (failures >= 2) return;
+    // `wakeSoon` must not replace the timer below by a later one.
+    isIdling = false;
+    rest(0);
   }
   // HOT: called after every commit of a change.
   function wakeSoon(): void {

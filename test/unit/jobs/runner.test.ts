@@ -264,6 +264,33 @@ test('an idle job sleeps longer, until it is woken or expected', async () => {
   }
 });
 
+test.each(['before its first batch', 'while it is idle'])(
+  'a job that is woken and then expected %s runs immediately',
+  async (when) => {
+    vi.useFakeTimers();
+    try {
+      let runs = 0;
+      const job: Job = {
+        ...{ name: 'idle', everyMs: 1_000, idleMs: 60_000 },
+        async run() {
+          runs += 1;
+          return false;
+        },
+      };
+      const jobs = startJobs([job], silentLog);
+      await vi.advanceTimersByTimeAsync(when === 'while it is idle' ? 60_200 : 200);
+      runs = 0;
+      jobs.wake('idle');
+      jobs.wakeSoon('idle');
+      await vi.advanceTimersByTimeAsync(1);
+      expect(runs).toBe(1);
+      await jobs.stop();
+    } finally {
+      vi.useRealTimers();
+    }
+  },
+);
+
 test('a job that is expected during its batch runs again after its pause', async () => {
   vi.useFakeTimers();
   try {
