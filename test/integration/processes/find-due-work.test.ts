@@ -5,10 +5,12 @@ import { ensureAuditKeys } from '../../../src/domain/base/audit/audit-keys.ts';
 import { writeRecord } from '../../../src/domain/base/audit/audit-log.ts';
 import { recordEvent } from '../../../src/domain/base/events/events.ts';
 import { recordTransaction } from '../../../src/domain/money/transactions/record-transaction.ts';
-import type { Tables } from '../../../src/domain/tables.ts';
-import { FIND_DUE_WORK } from '../../../src/jobs/find-due-work.ts';
+import { FIND_DUE_WORK, WOKEN_IDLE_MS } from '../../../src/jobs/find-due-work.ts';
+import { KEEP_PARTITIONS } from '../../../src/jobs/keep-partitions.ts';
 import type { Job } from '../../../src/jobs/runner.ts';
 import { sequenceAudit } from '../../../src/jobs/sequence-audit.ts';
+import { SWEEP_EXPIRED } from '../../../src/jobs/sweep-expired.ts';
+import type { AuditRecord } from '../../../src/ports/audit.ts';
 import type { OperationContext } from '../../../src/ports/operation-context.ts';
 import { inUnitOf, unitsOf } from '../../../src/server/unit-of-work.ts';
 import { resetDatabase } from '../../../src/storage/open-database.ts';
@@ -21,10 +23,21 @@ const restored = {
   chain_type: 'ethereum',
 };
 
+const sent = {
+  ...{ caip2: 'eip155:1', sender: '0x01', method: 'eth_sendTransaction', hash: '0x02' },
+  ...{ signedBytes: new Uint8Array(1), isBroadcastHere: false },
+};
+
+const record: AuditRecord = {
+  ...{ atMs: startMs, appId: null, by: { kind: 'operator', origin: 'command_line' }, operation: 'test' },
+  ...{ decision: 'allow', ids: {} },
+};
+
 describe.each(databaseKinds)('%s', (kind) => {
   let database: TestDatabase;
   let nowMs: number;
   let woken: string[];
+  let all: readonly Job[];
   let look: Job;
   beforeAll(async () => {
     database = await openTestDatabase(kind);
@@ -36,9 +49,8 @@ describe.each(databaseKinds)('%s', (kind) => {
     woken = [];
     const clock = { now: () => nowMs };
     const wakeSoon = (job: string): void => void woken.push(job);
-    look = jobsOf({ ...services, clock }, unitsOf(database), { wakeSoon }).find(
-      ({ name }) => name === FIND_DUE_WORK,
-    )!;
+    all = jobsOf({ ...services, clock }, unitsOf(database), { wakeSoon });
+    look = all.find(({ name }) => name === FIND_DUE_WORK)!;
   });
 
   async function lookAt(atMs: number): Promise<readonly string[]> {
@@ -73,12 +85,7 @@ describe.each(databaseKinds)('%s', (kind) => {
   });
 
   test('a transaction wakes the job that follows it once it is due', async () => {
-    await commit((context) =>
-      recordTransaction({ ...context, processId: 'a' }, 'wallet-1', {
-        ...{ caip2: 'eip155:1', sender: '0x01', method: 'eth_sendTransaction', hash: '0x02' },
-        ...{ signedBytes: new Uint8Array(1), isBroadcastHere: false },
-      }),
-    );
+    await commit((context) => recordTransaction({ ...context, processId: 'a' }, 'wallet-1', sent));
     expect(await lookAt(startMs)).toEqual(['follow-transactions']);
     await execute(`update transactions set next_check_at_ms = ${startMs + 10_000}`);
     expect(await lookAt(startMs)).toEqual([]);
@@ -87,17 +94,7 @@ describe.each(databaseKinds)('%s', (kind) => {
 
   test('a record without a place, and a checkpoint without a signature, wake the job of the audit log', async () => {
     await commit((context) => ensureAuditKeys(context));
-    await commit((context) =>
-      writeRecord(context, {
-        ...{
-          atMs: startMs,
-          appId: null,
-          by: { kind: 'operator', origin: 'command_line' },
-          operation: 'test',
-        },
-        ...{ decision: 'allow', ids: {} },
-      }),
-    );
+    await commit((context) => writeRecord(context, record));
     expect(await lookAt(startMs)).toEqual(['sequence-audit']);
     const units = unitsOf(database);
     const openReader = async () => (await units(false)).em;
@@ -109,29 +106,85 @@ describe.each(databaseKinds)('%s', (kind) => {
   });
 
   test('a change of this process is found without waiting for the pause of an idle job', async () => {
-    const { jobs, openUnit } = startBesideRequests(services, unitsOf(database));
+    const looked = Promise.withResolvers<number>();
+    const followed = Promise.withResolvers<number>();
+    const observe = (name: string): void => {
+      if (name === FIND_DUE_WORK) looked.resolve(performance.now());
+      if (name === 'follow-transactions') followed.resolve(performance.now());
+    };
+    const { jobs, openUnit } = startBesideRequests(services, unitsOf(database), { observe });
     try {
-      // The first batches of all jobs have found nothing, so that they are idle.
-      await new Promise((resolve) => setTimeout(resolve, 1_500));
-      const changedMs = performance.now();
+      // It has found nothing, so the next look-up is an idle one, after two seconds.
+      const lookedMs = await looked.promise;
       await inUnitOf(openUnit)(async (em, notes) => {
         const context = { ...contextOf(em, 'acme'), notes };
-        await createWebhookEndpoint(context, { url: 'https://one.example/' });
-        await recordEvent(context, { appId: 'acme', type: 'wallet.restored', payload: restored });
+        await recordTransaction(context, 'wallet-1', sent);
+        await writeRecord(context, record);
       });
-      const isFannedOut = async (): Promise<boolean> => {
-        const events = await database.orm.em
-          .fork()
-          .getKysely<Tables>()
-          .selectFrom('outbox_events')
-          .select('fanned_out_at_ms')
-          .execute();
-        return events.every(({ fanned_out_at_ms: atMs }) => atMs !== null);
-      };
-      while (!(await isFannedOut())) await new Promise((resolve) => setTimeout(resolve, 20));
-      expect(performance.now() - changedMs).toBeLessThan(1_000);
+      expect((await followed.promise) - lookedMs).toBeLessThan(1_900);
     } finally {
       await jobs.stop();
     }
+  });
+
+  /** Inserts a row with these values, and with any values in its other columns that must have one. */
+  async function insert(table: string, values: Readonly<Record<string, string | number>>): Promise<void> {
+    const entity = [...database.orm.getMetadata().getAll().values()].find(
+      ({ tableName }) => tableName === table,
+    )!;
+    const required = entity.props.filter(
+      ({ nullable, autoincrement, default: value }) => !nullable && !autoincrement && value === undefined,
+    );
+    const any = required.map(({ fieldNames: [column], runtimeType: type }) => [
+      column,
+      type === 'number' ? 1 : type === 'string' ? 'x' : Buffer.from('x'),
+    ]);
+    const row = { ...Object.fromEntries(any), ...values };
+    const columns = Object.keys(row);
+    await database.orm.em.fork().execute(
+      `insert into ${table} (${columns.map((column) => `"${column}"`).join()})
+        values (${columns.map(() => '?').join()})`,
+      Object.values(row),
+    );
+  }
+
+  /** Rows that are due two seconds after the start, or at any time. */
+  const dueMs = startMs + 2_000;
+  const dueRows: readonly (readonly [
+    string,
+    Readonly<Record<string, string | number>>,
+    readonly string[],
+  ])[] = [
+    ['transactions', { next_check_at_ms: dueMs }, ['follow-transactions']],
+    ['wallet_action_steps', { next_check_at_ms: dueMs }, ['read-effects', 'follow-external-steps']],
+    ['fiat_positions', {}, ['follow-fiat-deposits']],
+    ['fiat_deposit_accounts', { next_check_at_ms: dueMs }, ['follow-fiat-deposits']],
+    ['fiat_deposits', { next_check_at_ms: dueMs }, ['follow-fiat-deposits']],
+    ['wallet_automation_executions', { next_run_at_ms: dueMs }, ['run-automations']],
+    ['fiat_customers', { next_check_at_ms: dueMs }, ['follow-fiat-customers']],
+    ['cards', { next_check_at_ms: dueMs }, ['keep-cards']],
+    ['wallet_actions', { status: 'pending' }, ['run-wallet-actions']],
+    ['outbox_events', {}, ['deliver-events']],
+    ['webhook_endpoints', { next_due_at_ms: dueMs, status: 'enabled' }, ['deliver-events']],
+    ['intents', { expires_at_ms: dueMs, status: 'pending' }, ['expire-intents']],
+    ['intents', { status: 'processing' }, ['expire-intents']],
+    ['audit_pending', {}, ['sequence-audit']],
+    ['audit_checkpoints', {}, ['sequence-audit']],
+  ];
+
+  test.each(dueRows)('a row of %s with %o wakes %o', async (table, values, jobs) => {
+    await insert(table, values);
+    expect(await lookAt(startMs)).toEqual(jobs);
+    const isAlwaysDue = !Object.values(values).includes(dueMs);
+    expect(await lookAt(startMs - 1)).toEqual(isAlwaysDue ? jobs : []);
+  });
+
+  test('every job that sleeps until it is woken is woken, and no other', async () => {
+    for (const [index, [table, values]] of dueRows.entries())
+      await insert(table, { ...values, ...(table === 'intents' && { id: `intent-${index}` }) });
+    const sleeping = all.filter(({ idleMs }) => idleMs === WOKEN_IDLE_MS).map(({ name }) => name);
+    // These sleep as long, but tidy up after changes, which wake them.
+    const expected = sleeping.filter((name) => name !== SWEEP_EXPIRED && name !== KEEP_PARTITIONS);
+    expect((await lookAt(startMs)).toSorted()).toEqual(expected.toSorted());
   });
 });
