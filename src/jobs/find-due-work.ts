@@ -74,6 +74,8 @@ export function findDueWork({
     everyMs: EVERY_MS,
     idleMs: IDLE_MS,
     isIdle: () => !isAnyDue,
+    // All jobs that sleep depend on it. After an outage, they must not wait for its longest pause.
+    keepsPace: true,
     isUpkeep: true,
     async run() {
       const due = dueWork(services.clock.now() + IDLE_MS);

@@ -1,13 +1,14 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { silentLog } from '../../../src/adapters/log.ts';
 import { jobsOf, startBesideRequests } from '../../../src/compose/jobs.ts';
 import { createWebhookEndpoint } from '../../../src/domain/access/webhooks/webhook-endpoint.ts';
 import { ensureAuditKeys } from '../../../src/domain/base/audit/audit-keys.ts';
 import { writeRecord } from '../../../src/domain/base/audit/audit-log.ts';
 import { recordEvent } from '../../../src/domain/base/events/events.ts';
 import { recordTransaction } from '../../../src/domain/money/transactions/record-transaction.ts';
-import { FIND_DUE_WORK, WOKEN_IDLE_MS } from '../../../src/jobs/find-due-work.ts';
+import { FIND_DUE_WORK, findDueWork, WOKEN_IDLE_MS } from '../../../src/jobs/find-due-work.ts';
 import { KEEP_PARTITIONS } from '../../../src/jobs/keep-partitions.ts';
-import type { Job } from '../../../src/jobs/runner.ts';
+import { type Job, startJobs } from '../../../src/jobs/runner.ts';
 import { sequenceAudit } from '../../../src/jobs/sequence-audit.ts';
 import { SWEEP_EXPIRED } from '../../../src/jobs/sweep-expired.ts';
 import type { AuditRecord } from '../../../src/ports/audit.ts';
@@ -124,6 +125,30 @@ describe.each(databaseKinds)('%s', (kind) => {
       expect((await followed.promise) - lookedMs).toBeLessThan(1_900);
     } finally {
       await jobs.stop();
+    }
+  });
+
+  test('after an outage of the database, due work is found within a second', async () => {
+    await insert('wallet_actions', { status: 'pending' });
+    let isAway = true;
+    const plain = inUnitOf(unitsOf(database));
+    const inUnit: typeof plain = (work) =>
+      isAway ? Promise.reject(new Error('the database is away')) : plain(work);
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+    try {
+      const jobs = startJobs(
+        [findDueWork({ services, inUnit, wakeSoon: (job) => woken.push(job) })],
+        silentLog,
+      );
+      await vi.advanceTimersByTimeAsync(60_000);
+      isAway = false;
+      await vi.advanceTimersByTimeAsync(1_000);
+      vi.useRealTimers();
+      // It waits for the batch that has begun, and no other begins.
+      await jobs.stop();
+      expect(woken).toEqual(['run-wallet-actions']);
+    } finally {
+      vi.useRealTimers();
     }
   });
 
