@@ -38,6 +38,17 @@ func (c *caller) accepts(request *http.Request) []string {
 
 // Prepare adds the service headers and signatures. It returns the payload that owners sign.
 func (c *caller) Prepare(request *http.Request) ([]byte, error) {
+	return c.prepare(request, c.givenKey(request))
+}
+
+// givenKey returns the idempotency key that the caller chose, by an option or by the header.
+func (c *caller) givenKey(request *http.Request) string {
+	one, _ := request.Context().Value(callKey{}).(call)
+	return cmp.Or(one.idempotencyKey, request.Header.Get(c.options.Prefix+"-idempotency-key"))
+}
+
+// prepare is Prepare with an idempotency key, or else with a new one.
+func (c *caller) prepare(request *http.Request, key string) ([]byte, error) {
 	body, err := bodyOf(request)
 	if err != nil {
 		return nil, err
@@ -55,11 +66,10 @@ func (c *caller) Prepare(request *http.Request) ([]byte, error) {
 	}
 	signed := map[string]string{options.Prefix + "-app-id": options.AppID}
 	if slices.Contains(accepted, "idempotency-key") {
-		name := options.Prefix + "-idempotency-key"
-		signed[name] = cmp.Or(one.idempotencyKey, request.Header.Get(name))
-		if signed[name] == "" {
-			signed[name] = options.NewKey()
+		if key == "" {
+			key = options.NewKey()
 		}
+		signed[options.Prefix+"-idempotency-key"] = key
 	}
 	if slices.Contains(accepted, "request-expiry") && one.expiry != 0 {
 		deadline := options.Now().UnixMilli() + c.skew.Load() + one.expiry.Milliseconds()
@@ -95,18 +105,25 @@ func bodyOf(request *http.Request) ([]byte, error) {
 	return body, err
 }
 
-// Do sends a request until there is an answer. The generated code calls it.
-func (c *caller) Do(request *http.Request) (*http.Response, error) {
+// Do sends a request until there is an answer. The generated code calls it. The request is not changed: if it is sent
+// again, this is another call with another idempotency key, unless it has one.
+func (c *caller) Do(unprepared *http.Request) (*http.Response, error) {
 	assumedSkew := c.skew.Load()
-	if _, err := c.Prepare(request); err != nil {
-		return nil, err
-	}
-	body, err := bodyOf(request)
+	body, err := bodyOf(unprepared)
 	if err != nil {
 		return nil, err
 	}
-	key := c.options.Prefix + "-idempotency-key"
-	isRepeatable := request.Header.Get(key) != "" ||
+	request := unprepared.Clone(unprepared.Context())
+	if body != nil {
+		request.Body = io.NopCloser(bytes.NewReader(body))
+	}
+	given := c.givenKey(request)
+	if _, err := c.prepare(request, given); err != nil {
+		return nil, err
+	}
+	name := c.options.Prefix + "-idempotency-key"
+	key := request.Header.Get(name)
+	isRepeatable := key != "" ||
 		slices.Contains([]string{"GET", "PUT", "DELETE"}, request.Method)
 	wasCorrected := false
 	for failures := 1; ; failures++ {
@@ -121,12 +138,13 @@ func (c *caller) Do(request *http.Request) (*http.Response, error) {
 				wasCorrected = true
 				// The refusal may have used up the key. After a retry, the key stays: an attempt may have been executed.
 				if failures == 1 {
-					request.Header.Del(key)
+					key = given
 				}
 				failures--
-				if _, err := c.Prepare(request); err != nil {
+				if _, err := c.prepare(request, key); err != nil {
 					return nil, err
 				}
+				key = request.Header.Get(name)
 				continue
 			}
 		}
@@ -139,7 +157,7 @@ func (c *caller) Do(request *http.Request) (*http.Response, error) {
 		}
 		deadline, err := strconv.ParseInt(request.Header.Get(c.options.Prefix+"-request-expiry"), 10, 64)
 		if err == nil && deadline-c.options.Now().UnixMilli()-c.skew.Load() < leastTimeLeft.Milliseconds() {
-			if _, err := c.Prepare(request); err != nil {
+			if _, err := c.prepare(request, key); err != nil {
 				return nil, err
 			}
 		}

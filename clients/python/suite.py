@@ -128,7 +128,11 @@ class Case:
         return http.build_request(step["method"], path, params=params or None, json=step.get("body"))
 
     def call(self, client: custos.Custos, step: dict[str, Any]) -> dict[str, Any]:
-        response = client.get_httpx_client().send(self.request(client, step))
+        request = self.request(client, step)
+        if "idempotency_header" in step:
+            request.headers["service-idempotency-key"] = step["idempotency_header"]
+        for _ in range(step.get("times", 1)):
+            response = client.get_httpx_client().send(request)
         answer = response.json() if response.content else None
         self.save(step, answer)
         return {"status": response.status_code, "shown": [at(answer, pointer) for pointer in step.get("show", [])]}

@@ -33,6 +33,8 @@ interface Step {
   readonly body?: unknown;
   readonly signers?: readonly string[];
   readonly idempotency_key?: string;
+  readonly idempotency_header?: string;
+  readonly times?: number;
   readonly request_expiry_ms?: number;
   readonly show?: readonly string[];
   readonly save?: Readonly<Record<string, string>>;
@@ -125,9 +127,11 @@ async function runCase({ name, client: settings = {}, setup = [], steps, arrived
       ...(query === undefined ? {} : { query }),
       ...(body === undefined ? {} : { body }),
     };
+    // This client has no requests whose headers a caller could set.
+    const idempotencyKey = step.idempotency_key ?? step.idempotency_header;
     const options: CallOptions = {
       ...(step.signers === undefined ? {} : { signers: named(step.signers) }),
-      ...(step.idempotency_key === undefined ? {} : { idempotencyKey: step.idempotency_key }),
+      ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
       ...(step.request_expiry_ms === undefined ? {} : { requestExpiryMs: step.request_expiry_ms }),
     };
     switch (step.do) {
@@ -168,7 +172,9 @@ async function runCase({ name, client: settings = {}, setup = [], steps, arrived
       case 'verify':
         return verify(step as unknown as VerifyStep);
       default: {
-        const answer = await (client as unknown as Record<string, AnyOperation>)[operation]!(input, options);
+        const call = (client as unknown as Record<string, AnyOperation>)[operation]!;
+        for (let times = 1; times < (step.times ?? 1); times += 1) await call(input, options);
+        const answer = await call(input, options);
         save(step.save, answer);
         return { status: answer === undefined ? 204 : 200, shown: shown(answer) };
       }

@@ -238,7 +238,13 @@ func (r *runner) do(client *custos.Client, step object) (object, error) {
 	if err != nil {
 		return nil, err
 	}
+	if key := or(step, "idempotency_header", ""); key != "" {
+		request.Header.Set("service-idempotency-key", key)
+	}
 	response, err := client.Do(request)
+	for times := 1.0; err == nil && times < or(step, "times", 1.0); times++ {
+		response, err = client.Do(request)
+	}
 	if err != nil {
 		return nil, err
 	}

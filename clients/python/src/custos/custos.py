@@ -112,6 +112,13 @@ def _deadline_of(request: httpx.Request) -> float:
     return math.inf if limit_s is None else time.monotonic() + limit_s
 
 
+def _copy_of(request: httpx.Request) -> httpx.Request:
+    """A request to prepare. The caller's own has no key afterwards, so it can be sent again as another call."""
+    return httpx.Request(
+        request.method, request.url, headers=request.headers, stream=request.stream, extensions=request.extensions
+    )
+
+
 class _Addresses:
     """Refuses paths of which httpx would make the path of another resource."""
 
@@ -141,13 +148,20 @@ class Transport(httpx.BaseTransport, httpx.AsyncBaseTransport):
 
     def prepare(self, request: httpx.Request) -> bytes:
         """Adds the service headers and signatures. Returns the payload that owners sign."""
+        return self._prepare(request, self._given_key(request))
+
+    def _given_key(self, request: httpx.Request) -> str | None:
+        """The idempotency key that the caller chose, by an option or by the header."""
+        return self.options.idempotency_key or request.headers.get(f"{self.options.prefix}-idempotency-key")
+
+    def _prepare(self, request: httpx.Request, key: str | None) -> bytes:
+        """As `prepare`, with an idempotency key, or else with a new one."""
         options, headers, accepted = self.options, request.headers, self._accepted(request)
         credentials = base64.b64encode(f"{options.app_id}:{options.app_secret}".encode()).decode()
         headers["authorization"] = f"Bearer {options.user_token}" if options.user_token else f"Basic {credentials}"
         signed = {f"{options.prefix}-app-id": options.app_id}
         if "idempotency-key" in accepted:
-            name = f"{options.prefix}-idempotency-key"
-            signed[name] = options.idempotency_key or headers.get(name) or options.new_key()
+            signed[f"{options.prefix}-idempotency-key"] = key or options.new_key()
         if "request-expiry" in accepted and options.request_expiry_ms is not None:
             deadline_ms = options.now_ms() + self._skew_ms + options.request_expiry_ms
             signed[f"{options.prefix}-request-expiry"] = str(deadline_ms)
@@ -169,9 +183,11 @@ class Transport(httpx.BaseTransport, httpx.AsyncBaseTransport):
     def _attempts(self, request: httpx.Request) -> Generator[float | None, _Outcome | None, httpx.Response]:
         """Yields the seconds to wait, or None to have the request sent, and receives the outcome."""
         assumed_skew_ms = self._skew_ms
-        self.prepare(request)
-        key, expiry = (f"{self.options.prefix}-{name}" for name in ("idempotency-key", "request-expiry"))
-        is_repeatable = key in request.headers or request.method in _REPEATABLE
+        name, expiry = (f"{self.options.prefix}-{name}" for name in ("idempotency-key", "request-expiry"))
+        given = self._given_key(request)
+        self._prepare(request, given)
+        key = request.headers.get(name)
+        is_repeatable = key is not None or request.method in _REPEATABLE
         failures, was_corrected = 0, False
         while True:
             outcome = yield None
@@ -180,9 +196,8 @@ class Transport(httpx.BaseTransport, httpx.AsyncBaseTransport):
             if not was_corrected and self._corrects_clock(outcome, assumed_skew_ms):
                 was_corrected = True
                 # The refusal may have used up the key. After a retry, the key stays: an attempt may have been executed.
-                if not failures:
-                    request.headers.pop(key, None)
-                self.prepare(request)
+                self._prepare(request, key if failures else given)
+                key = request.headers.get(name)
                 continue
             failures += 1
             wait = self._wait(outcome, failures, is_repeatable)
@@ -191,7 +206,7 @@ class Transport(httpx.BaseTransport, httpx.AsyncBaseTransport):
             yield wait
             deadline_ms = float(request.headers.get(expiry, "inf"))
             if deadline_ms - self.options.now_ms() - self._skew_ms < _LEAST_TIME_LEFT_MS:
-                self.prepare(request)
+                self._prepare(request, key)
 
     def _wait(self, outcome: _Outcome | None, failures: int, is_repeatable: bool) -> float | None:
         """The seconds before the next attempt; None if there is none."""
@@ -219,6 +234,8 @@ class Transport(httpx.BaseTransport, httpx.AsyncBaseTransport):
         return True
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
+        request = _copy_of(request)
+        request.read()
         attempts = self._attempts(request)
         outcome: _Outcome | None = None
         while True:
@@ -238,6 +255,8 @@ class Transport(httpx.BaseTransport, httpx.AsyncBaseTransport):
                 outcome = error
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        request = _copy_of(request)
+        await request.aread()
         attempts = self._attempts(request)
         outcome: _Outcome | None = None
         while True:
