@@ -27,7 +27,8 @@ type Options struct {
 	Prefix string
 	// Signers are the owners who sign.
 	Signers []Signer
-	// RequestExpiry is how long a request counts; without limit by default.
+	// RequestExpiry is how long after its start a request counts; without limit by default. A retry may get a later
+	// deadline.
 	RequestExpiry time.Duration
 	// Timeout of each attempt: 30 seconds by default.
 	Timeout time.Duration

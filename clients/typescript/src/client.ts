@@ -21,7 +21,10 @@ export interface ClientOptions {
   readonly retries?: number;
   /** The limit of each attempt. Default: 30 seconds. */
   readonly timeoutMs?: number;
-  /** How long the server may execute an attempt. Default: forever. */
+  /**
+   * How long after its start the server may begin to execute an attempt. A retry may get a later deadline. Default:
+   * forever.
+   */
   readonly requestExpiryMs?: number;
   readonly fetch?: typeof globalThis.fetch;
   readonly now?: () => number;
