@@ -150,7 +150,31 @@ describe.skipIf(isSkipped)('pages of the inspector in a browser', () => {
       await sandbox.settle();
       await panel.getByRole('heading', { name: /Swap 0\.5 ETH → [\d,]+\.\d+ USDC/ }).waitFor();
       await panel.getByRole('list', { name: 'Steps' }).getByRole('link').first().click();
-      await page.getByText('1 transaction', { exact: true }).waitFor();
+      const transaction = page.getByRole('region', { name: 'Transaction', exact: true });
+      await transaction.getByText(/^Once its block is final: \d+ more blocks, \d+ s by/).waitFor();
+    });
+  });
+
+  test('the open wallet shows the actions that begin elsewhere', async () => {
+    const { body: wallet } = await call(sandbox, 'createWallet', { body: { chain_type: 'ethereum' } });
+    await fund(sandbox, wallet.address, { chain: 'base', asset: 'eth', rawAmount: 10n ** 18n });
+    let count = 0;
+    await story(`wallets/${wallet.id}?tab=actions`, async (page) => {
+      await page.getByRole('tab', { name: 'Actions', exact: true }).click();
+      const actions = page.getByRole('region', { name: 'Actions', exact: true });
+      await (count === 0
+        ? actions.getByText('No transfers')
+        : actions.getByText('Transfer').first()
+      ).waitFor();
+      await call(sandbox, 'transferFromWallet', {
+        path: { wallet_id: wallet.id },
+        body: {
+          source: { asset: 'eth', amount: '0.1', chain: 'base' },
+          destination: { address: `0x${'42'.repeat(20)}` },
+        },
+      });
+      count += 1;
+      await expect.poll(() => actions.getByRole('link').count(), { timeout: 5_000 }).toBe(count);
     });
   });
 
