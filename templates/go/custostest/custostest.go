@@ -22,7 +22,11 @@ import (
 	"time"
 )
 
-const startTimeout = time.Minute
+const (
+	startTimeout = time.Minute
+	callTimeout  = time.Minute
+	stopTimeout  = 10 * time.Second
+)
 
 // Sandbox is a running sandbox. Point your own client to BaseURL, with AppID, AppSecret and the Client.
 type Sandbox struct {
@@ -67,7 +71,10 @@ func Start(t testing.TB) *Sandbox {
 	}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(authority)
-	sandbox.Client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}}
+	sandbox.Client = &http.Client{
+		Timeout:   callTimeout,
+		Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}},
+	}
 	t.Cleanup(sandbox.Client.CloseIdleConnections)
 	return sandbox
 }
@@ -90,8 +97,21 @@ func run(t testing.TB) *Sandbox {
 	sandbox := &Sandbox{PID: command.Process.Pid}
 	t.Cleanup(func() {
 		// npx starts another process, which is the sandbox.
-		_ = syscall.Kill(sandbox.PID, syscall.SIGTERM)
-		<-ended
+		process, err := os.FindProcess(sandbox.PID)
+		if err == nil && process.Signal(syscall.SIGTERM) != nil {
+			// Windows has no such signal.
+			_ = process.Kill()
+		}
+		select {
+		case <-ended:
+		case <-time.After(stopTimeout):
+			if err == nil {
+				_ = process.Kill()
+			}
+			_ = command.Process.Kill()
+			<-ended
+			t.Logf("%s did not end within %s, and was killed", words[0], stopTimeout)
+		}
 	})
 	for until := time.Now().Add(startTimeout); time.Now().Before(until); time.Sleep(50 * time.Millisecond) {
 		text, err := os.ReadFile(readyFile)

@@ -20,6 +20,7 @@ from typing import Any, Iterator
 import pytest
 
 START_SECONDS = 60
+CALL_SECONDS = 60
 
 
 class Refused(Exception):
@@ -54,7 +55,7 @@ class Sandbox:
         url = self.base_url + path
         request = urllib.request.Request(url, data=data, method=method, headers=own | (headers or {}))
         try:
-            with urllib.request.urlopen(request, context=self._tls) as response:
+            with urllib.request.urlopen(request, timeout=CALL_SECONDS, context=self._tls) as response:
                 text = response.read()
         except urllib.error.HTTPError as error:
             raise Refused(error.code, json.loads(error.read())) from None

@@ -140,3 +140,29 @@ test.each([
     expect(`${stdout}${stderr}`).toContain(passed);
   },
 );
+
+test('the template go kills a sandbox that does not end', async () => {
+  if (spawnSync('go', ['version']).status !== 0)
+    return void process.stderr.write('go did not run: it is not installed\n');
+  await init('go');
+  writeFileSync(join(folder, 'go.mod'), 'module example.com/shop\n\ngo 1.22\n');
+  rmSync(join(folder, 'custostest', 'custostest_test.go'));
+  writeFileSync(
+    join(folder, 'custostest', 'stop_test.go'),
+    `package custostest\n\nimport "testing"\n\nfunc TestStop(t *testing.T) { t.Log(Start(t).PID) }\n`,
+  );
+  const stubborn = `
+    const { writeFileSync } = require('node:fs');
+    process.on('SIGTERM', () => undefined);
+    setInterval(() => undefined, 1000);
+    const ready = { base_url: 'https://127.0.0.1:9', ca_file: __filename, pid: process.pid };
+    writeFileSync(process.argv.at(-1), JSON.stringify(ready));`;
+  writeFileSync(join(folder, 'stubborn.cjs'), stubborn);
+  const env = { ...process.env, CUSTOS_COMMAND: `${process.execPath} ${join(folder, 'stubborn.cjs')}` };
+  const { stdout, stderr } = spawnSync('go', ['test', '-v', '-timeout', '40s', './custostest/'], {
+    ...{ cwd: folder, env, encoding: 'utf8' },
+  });
+  expect(`${stdout}${stderr}`).toContain('did not end within 10s, and was killed');
+  const pid = Number(/stop_test.go:\d+: (\d+)/.exec(stdout)?.[1]);
+  expect(() => process.kill(pid, 0)).toThrow('ESRCH');
+});
