@@ -160,7 +160,9 @@ test('the template go kills a sandbox that does not end', async () => {
   writeFileSync(join(folder, 'stubborn.cjs'), stubborn);
   const env = { ...process.env, CUSTOS_COMMAND: `${process.execPath} ${join(folder, 'stubborn.cjs')}` };
   const { stdout, stderr } = spawnSync('go', ['test', '-v', '-timeout', '40s', './custostest/'], {
-    ...{ cwd: folder, env, encoding: 'utf8' },
+    cwd: folder,
+    env,
+    encoding: 'utf8',
   });
   expect(`${stdout}${stderr}`).toContain('did not end within 10s, and was killed');
   const pid = Number(/stop_test.go:\d+: (\d+)/.exec(stdout)?.[1]);
