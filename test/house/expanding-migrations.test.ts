@@ -62,7 +62,7 @@ test('a migration has no comment, string or quote that would be cut into stateme
 
 test.each([
   ['/* a; b */ drop table "cards"', true],
-  ["update \"cards\" set \"pin\" = E'it\\'s; x'", true],
+  ['update "cards" set "pin" = E\'it\\\'s; x\'', true],
   ['do $fn$ begin; end $fn$', true],
   ['do $$ begin; perform $1; end $$', false],
   ['update "cards" set "pin" = \'the note\'', false],

@@ -348,7 +348,10 @@ describe('what a test did can be kept', () => {
       const broken = { ...decodeSnapshot(readFileSync(file)), requests: Buffer.from([9, 0, 0, 0, 1]) };
       writeFileSync(file, Buffer.concat(encodeSnapshot(broken)));
       const { code, stderr } = await runCommand(['inspect', file, '--print']);
-      expect([code, stderr]).toEqual([1, expect.stringContaining('the recorded requests in the file cannot')]);
+      expect([code, stderr]).toEqual([
+        1,
+        expect.stringContaining('the recorded requests in the file cannot'),
+      ]);
       expect(stderr).not.toContain('--load');
     }));
 
