@@ -1,5 +1,6 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
+import { createServer as createHttpsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,6 +8,8 @@ import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompress
 import { Agent } from 'undici';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { aliceKey } from '../../../mocks/authorization-keys.ts';
+import { makeCertificate } from '../../../src/adapters/certificate.ts';
+import { systemClock, systemEntropy } from '../../../src/adapters/runtime.ts';
 import { type RunningVerifier, startVerifier, type VerifyOptions } from '../../../src/compose/verify.ts';
 import { startComparison } from '../../../src/tools/verify/comparison.ts';
 import type { SeenExchange } from '../../../src/tools/verify/judge-exchange.ts';
@@ -322,7 +325,13 @@ test('a server that cannot be reached is answered for, and reported', async () =
 });
 
 test('a server with an unknown certificate authority is reported with the option that names it', async () => {
-  const started = await verify({ target: { ...ofSandbox(), ca: undefined } });
+  // A process may trust the authority of its sandboxes.
+  const { cert, key } = await makeCertificate({ clock: systemClock, entropy: systemEntropy });
+  const server = createHttpsServer({ cert, key });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  closing.push(() => new Promise((resolve) => server.close(resolve)));
+  const url = new URL(`https://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  const started = await verify({ target: { url, ca: undefined, host: undefined } });
   expect(await send(started, 'GET', '/v1/wallets')).toMatchObject({ status: 502 });
   expect(found(started.verifier)).toEqual([
     expect.stringMatching(/^target-unreachable .* certificate .*; --target-ca names/),

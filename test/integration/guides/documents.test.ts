@@ -171,6 +171,9 @@ const shown = [
   // They need Docker, the packed package, a database server or a node of others.
   ...['docker ', 'CONTAINER_ENGINE', 'import { GenericContainer', 'npx @redocly/cli', 'kill -HUP', 'useradd'],
   ...['wal_level', 'pg_basebackup', 'restore_command', 'touch /restored', 'create role', '   createdb'],
+  // They need a cluster of Citus, on which they were followed by hand.
+  ...['   apt-get install', '   shared_preload_libraries', '   create database', String.raw`   \c custos`],
+  ...['select table_name, nodename', '  pg_dump'],
   // Run by the tests of JSON-RPC on Solana, with ports of their own.
   "import { Connection } from '@solana/web3.js'",
   // Run by the test of the reporter, with files of its own.

@@ -83,11 +83,8 @@ function readObject(cursor: Cursor, bytes: Uint8Array, progress: Progress, isInn
     const { name } = definition.type;
     if (name === 'STObject') nested[definition.name] = readNested(cursor, bytes, progress);
     else if (name === 'STArray') {
-      const items = readArray(cursor, bytes, progress);
-      if (definition.name === 'SignerEntries' && items.length > MAX_SIGNERS) {
-        throw tooLarge(`${MAX_SIGNERS} signers`, items.length);
-      }
-      nested[definition.name] = items;
+      const most = definition.name === 'SignerEntries' ? MAX_SIGNERS : Number.POSITIVE_INFINITY;
+      nested[definition.name] = readArray(cursor, bytes, { progress, most });
     } else {
       skipValue(cursor, definition, progress);
       plain.push(bytes.subarray(start, cursor.at));
@@ -106,12 +103,17 @@ function readNested(cursor: Cursor, bytes: Uint8Array, progress: Progress): Reco
   return json;
 }
 
-function readArray(cursor: Cursor, bytes: Uint8Array, progress: Progress): Record<string, unknown>[] {
+function readArray(
+  cursor: Cursor,
+  bytes: Uint8Array,
+  { progress, most }: { readonly progress: Progress; readonly most: number },
+): Record<string, unknown>[] {
   enter(progress);
   const items: Record<string, unknown>[] = [];
   while (cursor.peek() !== END_OF_ARRAY) {
     const definition = readDefinition(cursor, progress);
     if (definition.type.name !== 'STObject') throw new RangeError('expected objects in an array');
+    if (items.length === most) throw tooLarge(`${most} signers`, 'more');
     items.push({ [definition.name]: readNested(cursor, bytes, progress) });
   }
   cursor.skip(1);
