@@ -22,7 +22,7 @@ const [SETTLE_MS, IDLE_SECONDS] = [15_000, 30];
 
 const requestNames = ['getWallet', 'createWallet', 'personal_sign'] as const;
 
-/** What several cells in one server cost: per request, and while nothing happens. */
+/** The cost of several cells in one server: per request, and while nothing happens. */
 export const cells: BenchCase = {
   about: 'CPU per request of a server with 1, 2 and 4 cells; statements and memory of idle cells',
   needsPeers: false,

@@ -167,7 +167,7 @@ function faultOf(snapshot: Snapshot, appId: string | undefined): string | undefi
   return undefined;
 }
 
-/** What messages about the snapshot that a sandbox starts with begin with. */
+/** The start of each message about the snapshot of `--load`. */
 export const LOAD_OPTION = '--load: ';
 
 /**

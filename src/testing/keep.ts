@@ -27,7 +27,7 @@ export async function newestPosition(connection: Connection): Promise<string> {
 export async function keepState(connection: Connection, file: string, after: string): Promise<void> {
   const folder = dirname(file);
   const isNew = (await mkdir(folder, { recursive: true })) !== undefined;
-  // The requests are unredacted, so they do not belong into a repository.
+  // The requests are unredacted, so they do not belong in a repository.
   if (isNew) await writeFile(join(folder, '.gitignore'), '*\n');
   await saveSnapshot(connection, SNAPSHOT, file, after);
   await removeSnapshot(connection, SNAPSHOT);

@@ -50,7 +50,7 @@ export class ConnectionError extends Error {
   }
 }
 
-// What OpenSSL says if nothing that Node.js trusts has signed the certificate.
+// The codes of OpenSSL for a certificate that no trusted authority has signed.
 const untrusted = /^(?:SELF_SIGNED_CERT_IN_CHAIN|DEPTH_ZERO_SELF_SIGNED_CERT|UNABLE_TO_(?:VERIFY|GET)_\w+)$/;
 
 /** Returns the cause in the words of the system: `fetch` itself only says "fetch failed". */

@@ -57,7 +57,7 @@ export interface WalletAuthority {
   readonly policies?: WalletPolicies | undefined;
 }
 
-/** What a caller presents to prove that it may use a wallet's key. Nothing in it has been verified. */
+/** A caller's claim that it may use a wallet's key. Nothing in it has been verified. */
 export interface KeyUseClaim extends KnownQuorums {
   readonly authority: WalletAuthority;
   /** Undefined for an automation. */

@@ -75,7 +75,7 @@ export async function findRestore(em: SqlEntityManager): Promise<Restore | undef
   return newest;
 }
 
-/** The newest restore, and the size and the root of the audit log; undefined if there is none. */
+/** The newest restore, and the size and root of the audit log. Each is undefined if the database has none. */
 interface RestoreState {
   readonly restore: Restore | undefined;
   readonly log: { readonly size: number; readonly root: string } | undefined;
