@@ -34,7 +34,7 @@ const columns: readonly Column<ChainTransaction>[] = [
       <Label tone={reason === null ? 'good' : 'bad'}>{reason === null ? 'succeeded' : 'reverted'}</Label>
     ),
   },
-  { title: 'Block', width: 70, align: 'end', isExtra: true, cell: ({ block_number: block }) => block },
+  { title: 'Block', width: 96, align: 'end', isExtra: true, cell: ({ block_number: block }) => block },
   {
     ...{ title: 'Age', width: 90, align: 'end', isDim: true, slot: 'age' },
     cell: ({ block_at_ms: ms }) => <Age ms={ms} />,
