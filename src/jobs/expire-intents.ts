@@ -14,7 +14,7 @@ export function expireIntents({ services, inUnit }: JobContext): Job {
     idleMs: WOKEN_IDLE_MS,
     async run() {
       const nowMs = services.clock.now();
-      const expired = await inUnit((em) => expire(em, nowMs));
+      const expired = await inUnit((em, notes) => expire({ em, notes, nowMs }));
       const settled = await inUnit((em, notes) =>
         settleInterruptedIntents({ ids: services.ids, em, notes, nowMs }),
       );

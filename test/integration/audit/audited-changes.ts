@@ -19,6 +19,12 @@ const ownTables =
 const ownColumns =
   /^(next_check_at_ms|next_due_at_ms|leased_until_ms|lease_owner|claimed_by|fanned_out_at_ms|failing_since_ms|failing_day_count|last_failing_day|checked_at_ms|version)$/;
 
+/** Returns whether the stack of a commit is one of the world outside, and not of a job that it has started. */
+function isOutside(stack: string): boolean {
+  if (/src\/jobs\//.test(stack)) return false;
+  return /src\/(sandbox\/handlers|compose\/control-plane)|test\/support\/cards/.test(stack);
+}
+
 /**
  * Compares, at each commit on SQLite, what the transaction has changed with the records that it has written. Triggers
  * see the changes, so that no code can forget to report one. They are temporary: the schema stays as it is.
@@ -39,7 +45,7 @@ export async function watchChanges({ orm }: Watched): Promise<Map<string, string
       const seen = await database.execute<Seen[]>('select distinct changed, columns from seen_changes');
       await database.execute('delete from seen_changes');
       if (seen.some(({ changed }) => changed === 'audit_pending insert')) return;
-      if (/src\/(sandbox\/handlers|compose\/control-plane)|test\/support\/cards/.test(stack)) return;
+      if (isOutside(stack)) return;
       for (const { changed, columns } of seen) {
         const names = columns?.split(' ').filter((name) => name !== '') ?? [];
         const isUpdate = changed.endsWith(' update');

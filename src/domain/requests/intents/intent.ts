@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict';
-import type { SqlEntityManager } from '@mikro-orm/sql';
 import { sql } from 'kysely';
 import { ApiError } from '../../../errors.ts';
 import { type Operations, operations } from '../../../generated/operations.ts';
 import type { IntentResponse } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../ports/operation-context.ts';
 import { loadParties } from '../../access/owners/require-owner.ts';
-import { recordEvent } from '../../base/events/events.ts';
+import { noteChange, recordEvent } from '../../base/events/events.ts';
 import { requireAnyExpiry } from '../../base/safeguards/safeguards.ts';
 import type { Tables } from '../../tables.ts';
 import { fillTemplate } from './authorize-intent.ts';
@@ -163,12 +162,16 @@ export const EXPIRED_AT_ONCE = 200;
  * Stores the status `expired` of pending intents that have expired, at most `EXPIRED_AT_ONCE` of them, and returns how
  * many. Views already report them as expired; the stored status is needed to filter by status.
  */
-export async function expireIntents(em: SqlEntityManager, nowMs: number): Promise<number> {
+export async function expireIntents({
+  em,
+  notes,
+  nowMs,
+}: Pick<OperationContext, 'em' | 'notes' | 'nowMs'>): Promise<number> {
   // Skip a locked intent, because the holder of the lock is deciding it.
   const rows = await em
     .getKysely<Tables>()
     .selectFrom('intents')
-    .select('id')
+    .select(['id', 'app_id'])
     // The status is a literal instead of a parameter, so that the database uses its partial index.
     .where(sql<boolean>`status = 'pending'`)
     .where('expires_at_ms', '<', nowMs)
@@ -179,9 +182,11 @@ export async function expireIntents(em: SqlEntityManager, nowMs: number): Promis
     .skipLocked()
     .execute();
   let expired = 0;
-  for (const { id } of rows) {
+  for (const { id, app_id: appId } of rows) {
     const outcome = { endedAtMs: nowMs };
-    if (await moveIntent({ em, nowMs }, id, { from: 'pending', to: 'expired', outcome })) expired += 1;
+    if (!(await moveIntent({ em, nowMs }, id, { from: 'pending', to: 'expired', outcome }))) continue;
+    noteChange(notes, { appId, what: 'intent.expired', id });
+    expired += 1;
   }
   return expired;
 }
