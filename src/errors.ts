@@ -39,7 +39,7 @@ export function isUnavailable(error: unknown): boolean {
   return false;
 }
 
-/** Returns whether a call to the signer is too large for one message, with the evidence of who authorized it. */
+/** Returns whether the error says that a call to the signer, with its evidence, is too large for one message. */
 export function isTooLarge(error: unknown): boolean {
   return error instanceof Error && (error as { isTooLarge?: boolean }).isTooLarge === true;
 }

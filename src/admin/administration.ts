@@ -269,7 +269,7 @@ async function schemaFaultOf({ orm }: Database): Promise<string | undefined> {
   }
 }
 
-/** Updates the stored app secret, which the sandbox prints at every start. */
+/** Updates the stored app secret, if it belongs to the app whose secret the sandbox prints at every start. */
 function storeSecret(folder: string, { id, secret }: AppWithSecret): void {
   const state = readSandboxState(folder);
   if (state?.appId === id) writeSandboxState(folder, { ...state, appSecret: secret });

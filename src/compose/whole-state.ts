@@ -28,7 +28,7 @@ interface Service {
   setUp(isUp: boolean): void;
 }
 
-/** The parts of a sandbox that contain its state. */
+/** Everything that saving, loading and resetting the state of a sandbox needs. */
 export interface StatefulParts {
   readonly dataFolder: string | undefined;
   readonly version: string;

@@ -60,7 +60,7 @@ export interface WorkerOptions extends JobContext {
   readonly journal: AttemptJournal;
   /** The slots of all endpoints of the process. */
   readonly slots: DeliverySlots;
-  /** Undefined if no other process can take over the work of this process. */
+  /** Confirms that no other process has taken over this process's claims. Undefined if none can. */
   readonly alive?: Pick<Heartbeat, 'confirm'> | undefined;
   /** Translates a stored payload to the brand of this server. */
   writePayload(payload: string): string;

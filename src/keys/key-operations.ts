@@ -388,7 +388,7 @@ function requirePlain({ purpose, rowId, appId }: SealBinding): SealBinding {
   throw new KeyStoreError('a secret of this kind does not leave the key store, and callers cannot seal one');
 }
 
-/** INVARIANT: returns no authority: callers seal under one only with operations that verify the authorization. */
+/** INVARIANT: drops any authority that the caller sent, so callers cannot choose one for these secrets. */
 function requirePurpose({ purpose: given, rowId, appId }: SealBinding, purpose: string): SealBinding {
   const binding = { purpose: given, rowId, appId };
   if (given === purpose) return binding;

@@ -229,8 +229,8 @@ function remotePasses(
       const open = missing;
       missing = [];
       const walletId = open.flatMap(walletOf)[0];
-      // Another request had acquired the mutex and has signed, so the nonce of this call is already used. Make no call.
-      // The next pass reads the new nonce.
+      // Another request held the mutex and may have used the nonce of this call. Make no call; the next pass reads the
+      // nonce again.
       const wasTaken = walletId !== undefined && (await acquireOnce(walletId));
       if (!wasTaken) await Promise.all(open.map(ask));
       if (count < MAX_PASSES) return;

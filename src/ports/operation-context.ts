@@ -268,8 +268,8 @@ export interface OperationContext extends PlanContext, UnitContext {
   noteSignatures(publicKeys: readonly string[], payloads: readonly Uint8Array[]): void;
   /**
    * Waits until earlier requests of this process with the same name have committed or failed. It is for names that many
-   * requests lock: requests that wait in the database would each hold a connection. Undefined if nothing else runs at
-   * the same time.
+   * requests lock: requests that wait in the database would each hold a connection. Undefined if the key store is in
+   * this process, which nothing has to wait for.
    */
   readonly acquireMutex?: ((name: string) => Promise<void>) | undefined;
   /** Runs work in a separate transaction, for use after the commit. */

@@ -1,10 +1,13 @@
-/** The only source of time. Other code does not read the system clock. Sandbox clocks can be frozen and set. */
+/**
+ * The source of the time that the server acts on. Sandbox clocks can be frozen and set. Durations are measured with
+ * `performance`, and log lines have the time of the system.
+ */
 export interface Clock {
   /** Unix milliseconds. */
   now(): number;
 }
 
-/** The only source of randomness. Only the sandbox can seed it. */
+/** The source of randomness for everything that a seed must repeat. Only the sandbox can seed it. */
 export interface Entropy {
   bytes(length: number): Uint8Array;
 }

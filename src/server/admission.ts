@@ -207,7 +207,7 @@ function judgeLoop({ limits, loop, now }: AdmissionOptions): (name: WorkClass) =
 }
 
 interface Queue {
-  /** @returns a function that leaves the queue's permits. */
+  /** @returns a function that gives the permit back. */
   enter(isGone: () => boolean): Promise<() => void>;
   waiting(): number;
   refused(): number;

@@ -43,11 +43,12 @@ export function idempotentRequestOf(state: RequestState): IdempotentRequest | un
     // SHA-256(operation || path parameters || body), each as RFC 8785 JSON on its own line.
     const text = [operation.id, canonicalJson({ ...params }), canonicalJson(state.body ?? null)].join('\n');
     return {
+      // INVARIANT: authentication has set the app, because no public operation accepts idempotency keys.
       appId: state.app!.id,
       // Each user has separate keys, so no user gets the response to another user's request.
       key: state.userId === undefined ? key : `${state.userId}\n${key}`,
       fingerprint: hash('sha256', text, 'base64'),
-      // INVARIANT: authentication has set the proof, because no public operation accepts idempotency keys.
+      // INVARIANT: the `preOperationHandler` of the pipeline has set the proof.
       proof: state.proof!,
       nowMs: state.nowMs,
     };

@@ -52,7 +52,7 @@ export interface RunOptions {
   readonly idempotency: Idempotency;
   readonly singleUse: SingleUse;
   readonly check: CheckResponse;
-  /** Locks a wallet, so that requests sign with it one at a time. Default: a new one. */
+  /** Serializes requests by name: of a wallet that they sign with, or of its running totals. Default: a new one. */
   readonly mutex?: KeyedMutex | undefined;
   /** Undefined where requests are not recorded in an audit log. */
   readonly audit?: AuditTrail | undefined;
@@ -111,7 +111,8 @@ interface Bound {
 
 /**
  * Runs the handler of a valid request in one unit of work: a transaction for every method except GET, committed before
- * the response is sent. With an idempotency key, the response is stored in the same transaction.
+ * the response is sent. With an idempotency key, or if the app accepts signed payloads only once, the response is
+ * stored in the same transaction.
  *
  * The handler runs again, in a new unit of work, in three cases: when `keys/passes.ts` has aborted a pass, when its
  * transaction collides with another one, and on the primary when the replica fails.

@@ -150,15 +150,15 @@ export const shortTimeouts: PostgresTimeouts = {
   silenceMs: 2_000,
 };
 
-/**
- * Returns whether the URL leads to PgBouncer in transaction mode: `?pgbouncer=true`. Such a session lasts for one
- * transaction, so statements must not be named, and each transaction must repeat its settings.
- */
+/** Returns whether the URL leads to PgBouncer in transaction mode: `?pgbouncer=true`. */
 export function isPooledByTransaction(url: string | undefined): boolean {
   return url !== undefined && URL.canParse(url) && new URL(url).searchParams.get('pgbouncer') === 'true';
 }
 
-/** What PostgreSQL keeps for a session beyond a transaction. */
+/**
+ * What may be kept in a connection between transactions. Behind PgBouncer in transaction mode nothing may, so
+ * statements have no names and each transaction repeats its settings.
+ */
 export interface Session {
   readonly areStatementsNamed: boolean;
   /** SQL for the settings of each transaction, starting with `;`, or empty. */

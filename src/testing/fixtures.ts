@@ -82,7 +82,7 @@ export function sandboxFixtures({ keepOnFailure = false, ...options }: FixtureOp
       },
       { scope: 'worker' },
     ],
-    // Playwright refuses the name `task`, which is no fixture of its own.
+    // Playwright refuses `task`, which is a fixture of vitest only.
     sandbox: isInVitest() ? ofVitest(keep) : ofPlaywright(keep),
   };
 }

@@ -44,7 +44,7 @@ import type { Spending } from './signing-budget.ts';
  * The parties that may use a wallet. The wallet's key is sealed under the digest of this object, so it cannot be
  * opened under another authority.
  *
- * INVARIANT: it changes only by requests that the owner has signed.
+ * INVARIANT: while the wallet has an owner, it changes only by requests that the owner has signed.
  */
 export interface WalletAuthority {
   /** The reference of the key quorum that owns the wallet; null for a wallet without an owner. */
@@ -103,7 +103,7 @@ interface Authorizing {
   readonly building?: BuildingSettings | undefined;
 }
 
-/** The checks that can be made only once the key is open. */
+/** What must be checked or counted once the key is open. */
 interface AuthorizedTask {
   /** The wallet's address according to the caller, for policies and for tasks that name an account. */
   readonly addresses: readonly string[];

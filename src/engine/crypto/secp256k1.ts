@@ -90,7 +90,7 @@ export interface EcdsaSignature {
  * The curve operations for signing and key derivation. Secrets are 32-byte scalars, digests 32 bytes. ECDSA nonces
  * are those of RFC 6979, so every implementation produces the same signatures.
  *
- * NOTE: an exception are digests that are not below the order of the curve, for which libsecp256k1 derives a
+ * NOTE: the exceptions are digests that are not below the order of the curve, for which libsecp256k1 derives a
  * different nonce.
  */
 export interface EcBackend {

@@ -12,7 +12,10 @@ interface IdentifiedDatabase {
    * the node that has its rows, `=`, and the cluster of that node.
    */
   readonly cluster: string;
-  /** For a schema that Citus has distributed, the sum of both nodes' timelines. Each of them only increases. */
+  /**
+   * The timeline of the cluster. For a schema that Citus has distributed, the sum of the timelines of the coordinator
+   * and of the node with the rows, so it grows when either is promoted.
+   */
   readonly timeline: number;
   /** Whether the cluster was recovered to a point in time. PostgreSQL keeps this in its settings. */
   readonly hasTarget: boolean;

@@ -70,10 +70,7 @@ interface CallOptions {
 
 const DEFAULT_TIMEOUT_MS = 30_000;
 
-/**
- * Returns the part of an error that names the running sandboxes. If several run on other ports, it is not clear which
- * one a command means.
- */
+/** Returns the advice that ends an error: which running sandboxes `--url` can select, or how to start one. */
 function howToFind(): string {
   const running = listRunningSandboxes().map(({ base_url: url }) => url);
   return running.length === 0

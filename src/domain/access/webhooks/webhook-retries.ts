@@ -24,7 +24,7 @@ export const MAX_ATTEMPTS = 1 + delaysMs.length;
 /** The length of a "day" of a failing endpoint. Days count from the first failure since the last success. */
 const FAILING_DAY_MS = 24 * HOUR;
 
-/** An endpoint that has only failed for this many days is disabled. */
+/** An endpoint whose attempts have all failed for this many days is disabled. */
 const MAX_FAILING_DAYS = 5;
 
 /**

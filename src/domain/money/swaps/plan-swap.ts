@@ -176,8 +176,8 @@ async function requireBalance(
 }
 
 /**
- * Returns the calls that approve the most that the swap may cost (`rawInputMax`). Empty for a native asset, or if the
- * allowance suffices.
+ * Returns the calls that approve the maximum that the swap may cost (`rawInputMax`). Empty for a native asset, or if
+ * the allowance suffices.
  */
 export async function routeApprovals(
   context: PlanContext,

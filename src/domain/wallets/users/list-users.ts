@@ -65,7 +65,8 @@ async function readCursor({ app, em }: UserContext, cursor: string): Promise<num
   throw invalidQuery('cursor', 'expected the `next_cursor` of a previous page');
 }
 
-// The length of the longest e-mail address. CHOICE: a search does not find longer texts, only an exact look-up does.
+// The length of the longest e-mail address, in bytes. CHOICE: longer texts are not indexed for search; only an exact
+// look-up finds them.
 const MAX_TERM_BYTES = 254;
 
 /** Members of linked accounts that contain a name or an address, and by which a user is also found. */

@@ -162,7 +162,7 @@ interface UseRequest<Decoded extends DecodedUse> extends WalletUse {
 
 /** A use of a wallet that its owner or signer has authorized and that its policies allow. */
 export interface AuthorizedUse<Decoded extends DecodedUse = DecodedUse> {
-  /** The key store gets evidence that is made of it. */
+  /** Evidence for the key store is made from it. */
   readonly authorization: Authorization;
   /** The result of `decode`. */
   readonly decoded: Decoded;
