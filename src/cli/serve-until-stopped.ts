@@ -29,7 +29,7 @@ export function removeStaleReadyFile(path: string): void {
  * Writes the ready file atomically. It contains the app secret, so only its owner can read it. The file is removed
  * whenever this process exits by itself.
  *
- * INVARIANT: signals are already being caught.
+ * Call it once signals are caught; otherwise a signal ends the process and leaves the file.
  *
  * @throws StartError
  */

@@ -33,7 +33,7 @@ const insideTokens: Readonly<Record<string, string>> = {
  * Returns the first token that violates the grammar of RFC 8259; undefined if there is none. Call it only after
  * `JSON.parse` has failed, whose messages do not always contain the position.
  *
- * INVARIANT: up to its first syntax error, the text is not nested too deeply for the call stack.
+ * @param text nested, up to its first syntax error, no deeper than the call stack allows.
  */
 export function findJsonFault(text: string): JsonFault | undefined {
   const open: ('{' | '[')[] = [];
@@ -241,7 +241,7 @@ interface Open {
 /**
  * Returns the refusal of a body in which an object has two members with the same name.
  *
- * INVARIANT: `text` is JSON.
+ * @param text valid JSON.
  */
 function memberSentTwice(text: string): ApiError {
   const open: Open[] = [];

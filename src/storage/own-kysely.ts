@@ -41,8 +41,8 @@ export interface StatementOptions extends AbortableQueryOptions {
    * and SQLite commits as soon as the statement has succeeded. Without an open transaction, it behaves like `isLast`.
    * Only the commit may follow.
    *
-   * INVARIANT: a failed statement has no effect. This excludes `or fail` of SQLite, which keeps the rows before the
-   * refused one.
+   * NOTE: when the statement fails, it must have no effect. This excludes `or fail` of SQLite, which keeps the rows
+   * before the refused one.
    */
   readonly commits?: boolean;
   /**

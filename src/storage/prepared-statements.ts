@@ -118,7 +118,7 @@ export function insertedId({
  * Returns the insertion of many rows. If one row is refused on SQLite, the statement fails, but the rows before it
  * stay. If the disk is full, SQLite ends the whole transaction, and with it all transactions of the same group commit.
  *
- * INVARIANT: use it only in a transaction that is rolled back when the statement fails, and after `standApart`.
+ * NOTE: use it only in a transaction that is rolled back when the statement fails, and after `standApart`.
  */
 export function insertionOfMany<Tables, Table extends keyof Tables>(
   database: Kysely<Tables>,
@@ -135,7 +135,7 @@ export function standApart(em: SqlEntityManager): void {
   connectionOf(em)?.standApart?.();
 }
 
-/** Two tables. Each row of the second belongs to a row of the first. INVARIANT: they share no column names. */
+/** Two tables. Each row of the second belongs to a row of the first. They must share no column names. */
 interface PairOfTables<First, Second> {
   readonly first: { readonly table: string; readonly columns: readonly (keyof First & string)[] };
   readonly second: {

@@ -182,9 +182,10 @@ function settleFees(readings: readonly FeeReading[]): { readonly answer: FeeRead
 /**
  * Returns the median of the values, the lower one of two. A given `place` selects another position in ascending
  * order.
+ *
+ * @param values at least one.
  */
 function inOrder(values: readonly bigint[], place = (values.length - 1) >> 1): bigint {
-  // INVARIANT: there is at least one value.
   return values.toSorted((a, b) => (a < b ? -1 : a > b ? 1 : 0))[place]!;
 }
 

@@ -159,7 +159,7 @@ export function requireText(input: ConditionSetItemsRequest): void {
 /**
  * Adds the missing values to a set. Returns the items of all given values, in their order.
  *
- * INVARIANT: the caller has locked the set, so no other transaction adds the same value concurrently.
+ * The caller has locked the set, so no other transaction adds the same value concurrently.
  */
 async function putItems(
   context: OperationContext,

@@ -71,8 +71,8 @@ export async function shareRefusal(
  * Returns the reason why an execution exceeds the daily gas limit of the wallet's automations; undefined if it does
  * not.
  *
- * INVARIANT: call it with the wallet locked, in the transaction that submits the execution, because executions for
- * other assets run at the same time.
+ * Call it with the wallet locked, in the transaction that submits the execution, because executions for other assets
+ * run at the same time.
  */
 export async function budgetRefusal(
   { em, chains, nowMs }: Pick<PlanContext, 'em' | 'chains' | 'nowMs'>,

@@ -175,7 +175,7 @@ interface Opening {
 /**
  * Opens a route unless it is already open.
  *
- * INVARIANT: the wallet is locked. Of concurrent requests for one route, one opens it and the others find it.
+ * The caller has locked the wallet, so of concurrent requests for one route, one opens it and the others find it.
  */
 async function openRoute(
   context: OperationContext,

@@ -179,7 +179,7 @@ function amountOf({ asset, rawAmount }: Holding): Decimal {
 }
 
 function sum(holdings: readonly Holding[], priceOf: PriceOf): BalanceAsset {
-  // INVARIANT: a group has at least one member.
+  // `Map.groupBy` makes no empty group.
   const { asset } = holdings[0] as { asset: KnownAsset };
   return {
     symbol: symbolOf(asset.asset),

@@ -251,7 +251,7 @@ function decodeArguments(fn: NamedFunction, dataBytes: Uint8Array): ReadArgument
 type ReadCalldata = (dataBytes: Uint8Array, facts: PolicyFacts) => Observation;
 
 /**
- * Returns the values at the end of the path. INVARIANT: `findLeaf` built `steps` from the types that decoded `value`.
+ * Returns the values at the end of the path. `steps` must be what `findLeaf` built from the types that decoded `value`.
  */
 function walk(
   value: AbiValue,

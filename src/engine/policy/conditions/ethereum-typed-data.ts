@@ -138,7 +138,7 @@ function walk(field: FieldPath, { type, value }: Place, path: readonly string[])
   if (struct === undefined) return [value];
   if (typeof value !== 'object' || value === null) return [MALFORMED];
   const [head, ...rest] = path;
-  // INVARIANT: findType has already walked the same path through the same types.
+  // The member exists: `findType` has already walked the same path through the same types.
   const member = struct.find(({ name }) => name === head)!;
   return walk(field, { type: member.type, value: (value as Record<string, unknown>)[member.name] }, rest);
 }

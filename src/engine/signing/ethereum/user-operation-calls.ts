@@ -103,7 +103,7 @@ function accountCall(read: AbiValue): AccountCall {
   return { to, value: BigInt(value), data: hexToBytes(data.slice(2)) };
 }
 
-// INVARIANT: `read` is a flat list.
+// `read` must be a flat list.
 function texts(read: AbiValue | undefined): readonly string[] {
   return read as readonly string[];
 }

@@ -128,7 +128,7 @@ function tokens({ from, to, rawAmount }: SolanaTransfer, mint: TokenMint): Instr
   return [createAccount, transfer];
 }
 
-/** Encodes compact-u16 length || items. INVARIANT: there are fewer than 128 items, so the length takes one byte. */
+/** Encodes compact-u16 length || items. Takes fewer than 128 items, so the length is one byte. */
 function list(items: readonly Uint8Array[]): Uint8Array {
   return concatBytes(Uint8Array.of(items.length), ...items);
 }
