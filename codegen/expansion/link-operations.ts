@@ -65,7 +65,7 @@ function faultOf(
   path: string,
   pointer: string,
 ): string | undefined {
-  if (source === undefined) return 'is no operation';
+  if (source === undefined) return 'is not an operation';
   const missing = namesOf(path)
     .slice(0, -1)
     .filter((name) => !namesOf(source.route).includes(name));

@@ -34,7 +34,7 @@ export interface SeenExchange {
 
 /** The rules that a server or its client can violate. */
 export const verifyRules = {
-  'undocumented-path': 'The server answers a request that is no operation of the contract.',
+  'undocumented-path': 'The server answers a request that is not an operation of the contract.',
   'request-invalid': 'The server accepts a request that the contract does not allow.',
   'request-refused': 'The server refuses a request as invalid that the contract allows.',
   'status-undocumented': 'The contract does not document this status of the operation.',
@@ -91,7 +91,7 @@ export function judgeExchange(exchange: SeenExchange, codes: DocumentedCodes): F
   if (route === undefined) {
     if (isPreflight(exchange) || refusals.has(status)) return [];
     const place = `${method} ${target.split('?')[0]}`;
-    const message = `expected 404 or 405 for what is no operation, got ${status}`;
+    const message = `expected 404 or 405 for a request that is not an operation, got ${status}`;
     return [{ rule: 'undocumented-path', severity: 'error', place, message }];
   }
   const { operation, params } = route;

@@ -155,7 +155,7 @@ describe('a server that breaks the contract', () => {
       expect.stringMatching(/^response-invalid getWallet 200: \//),
     ]);
     expect(await finding(200, {}, '/v1/secrets')).toEqual([
-      'undocumented-path GET /v1/secrets: expected 404 or 405 for what is no operation, got 200',
+      'undocumented-path GET /v1/secrets: expected 404 or 405 for a request that is not an operation, got 200',
     ]);
   });
 

@@ -122,7 +122,7 @@ export async function approve(sandbox: TestSandbox, { wallet, key }: Holder, cen
 /** Returns the balance of a wallet in cents. */
 export async function centsOf(sandbox: TestSandbox, address: string): Promise<bigint> {
   const [raw = 0n] = await sandbox.chains.find(chainId)!.balances(address, [usdc]);
-  if (raw % 10_000n !== 0n) throw new Error(`${raw} is no whole number of cents`);
+  if (raw % 10_000n !== 0n) throw new Error(`${raw} is not a whole number of cents`);
   return raw / 10_000n;
 }
 

@@ -236,7 +236,7 @@ const faults: [string, File, string, string, string][] = [
     'toys.yaml',
     '{ putToy: /first',
     '{ setToy: /first',
-    'x-links /v1/toys/{toy_id}: setToy is no operation',
+    'x-links /v1/toys/{toy_id}: setToy is not an operation',
   ],
   [
     'a link with a value that the response does not have',

@@ -143,7 +143,7 @@ describe.each(Object.keys(cases))('%s', (method) => {
     await expect(given('d')).rejects.toMatchObject({ name: 'SigningBudgetError' });
   });
 
-  test('is no operation of another method', async () => {
+  test('is not an operation of another method', async () => {
     for (const [other, { operation: of }] of Object.entries(cases)) {
       if (other === method) continue;
       await expect(signs(body, { ...plain(), ...of() }), other).rejects.toThrow(somethingElse);

@@ -111,7 +111,7 @@ export async function findAutomationForUpdate(
  *
  * CHOICE: an unknown `wallet_id` gives an empty list, as unknown values of other filters do.
  *
- * @throws ApiError invalid_data for a cursor that is no automation of the app.
+ * @throws ApiError invalid_data for a cursor that is not an automation of the app.
  */
 export async function listAutomations(
   { app, em }: AutomationContext,

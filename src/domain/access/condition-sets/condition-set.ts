@@ -51,7 +51,7 @@ export async function listConditionSetsOfIds(
  * Lists one page of the app's condition sets, newest first.
  *
  * @param page `limit` is 1 to 100, and 100 by default.
- * @throws ApiError invalid_data for a cursor that is no condition set of the app.
+ * @throws ApiError invalid_data for a cursor that is not a condition set of the app.
  */
 export async function listConditionSets(
   { app, em }: ConditionSetContext,
@@ -252,7 +252,7 @@ export async function deleteConditionSetItem(
 /**
  * Lists one page of a condition set's items, newest first. With `query`, only items whose value contains it.
  *
- * @throws ApiError not_found; invalid_data for a cursor that is no item of the set.
+ * @throws ApiError not_found; invalid_data for a cursor that is not an item of the set.
  */
 export async function listConditionSetItems(
   context: ConditionSetContext,

@@ -63,7 +63,7 @@ export async function findOrganizationForUpdate(
  * Lists one page of the app's organizations, newest first.
  *
  * @param cursor the `nextCursor` of the previous page; `limit` is 1 to 100, and 100 by default.
- * @throws ApiError invalid_data for a cursor that is no organization of the app.
+ * @throws ApiError invalid_data for a cursor that is not an organization of the app.
  */
 export async function listOrganizations(
   context: OrganizationContext,

@@ -69,7 +69,7 @@ export async function explainRefused(
     report.key_quorum_ids = found.map(({ id }) => id);
     const whose =
       user === undefined ? `a member of the key quorum ${names.join(', ')}` : `a key of the user \`${user}\``;
-    report.reason = `the signature is right, but its key is no member of the owner: it is ${whose}`;
+    report.reason = `the signature is right, but its key is not a member of the owner: it is ${whose}`;
   }
   return data;
 }

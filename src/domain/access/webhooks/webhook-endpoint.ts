@@ -110,7 +110,7 @@ export function requireEnabled(endpoint: StoredWebhookEndpoint): void {
  * Lists one page of the app's webhook endpoints, newest first.
  *
  * @param cursor the `nextCursor` of the previous page; `limit` is 1 to 100, and 100 by default.
- * @throws ApiError invalid_data for a cursor that is no endpoint of the app.
+ * @throws ApiError invalid_data for a cursor that is not an endpoint of the app.
  */
 export async function listWebhookEndpoints(
   context: WebhookContext,

@@ -132,7 +132,7 @@ export async function findCard(
  * Lists one page of the user's cards, newest first.
  *
  * @param cursor the `nextCursor` of the previous page; `limit` is 1 to 100, and 100 by default.
- * @throws ApiError missing_or_invalid_token; invalid_data for a cursor that is no card of the user.
+ * @throws ApiError missing_or_invalid_token; invalid_data for a cursor that is not a card of the user.
  */
 export async function listCards(
   context: FindContext,

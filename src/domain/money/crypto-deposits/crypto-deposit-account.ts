@@ -41,7 +41,7 @@ const MAX_PAGE = 100;
 /**
  * Lists one page of the deposit addresses that lead to a wallet, newest first.
  *
- * @throws ApiError not_found; invalid_data for a cursor that is no address of the wallet.
+ * @throws ApiError not_found; invalid_data for a cursor that is not an address of the wallet.
  */
 export async function listCryptoDepositAccounts(
   context: Pick<OperationContext, 'app' | 'em'>,

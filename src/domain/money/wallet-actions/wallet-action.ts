@@ -202,7 +202,7 @@ export async function findWalletAction(
  * Lists one page of a wallet's actions, newest first.
  *
  * @param options `cursor`: the `nextCursor` of the previous page; `limit` is 1 to 100, and 100 by default.
- * @throws ApiError not_found; invalid_data for a cursor that is no action of the wallet.
+ * @throws ApiError not_found; invalid_data for a cursor that is not an action of the wallet.
  */
 export async function listWalletActions(
   context: FindContext,

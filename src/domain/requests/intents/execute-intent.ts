@@ -245,7 +245,7 @@ async function runAfterCommit(
   );
 }
 
-/** Returns the outcome of an intent whose request was refused. Rethrows internal errors, which are no outcomes. */
+/** Returns the outcome of an intent whose request was refused. Rethrows internal errors, which are not outcomes. */
 function refusalOf(error: unknown): Outcome {
   if (!(error instanceof ApiError) || error.status >= 500) throw error;
   return { status_code: error.status, response_body: error.toBody() };

@@ -309,7 +309,7 @@ export function* tokenEffects({ conditions, chainId, receivers, sender }: TokenS
   const named = namedValues(conditions, isCalldata);
   const contracts = namedValues(conditions, ({ field }) => field === 'to').filter(isEvmAddress);
   const to = distinct([...receivers, ...named.filter(isEvmAddress)], MAX_TRIED.receivers);
-  // Addresses are hex as well, but they are no amounts.
+  // Addresses are hex as well, but they are not amounts.
   const amounts = boundaryNumbers(
     named.filter((value) => !isEvmAddress(value)),
     2n ** 256n,

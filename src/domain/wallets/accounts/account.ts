@@ -71,7 +71,7 @@ async function findAccountForUpdate(context: AccountContext, id: string): Promis
  * CHOICE: `search` matches anywhere in the name and ignores case.
  *
  * @param cursor the `nextCursor` of the previous page; `limit` is 1 to 100, and 100 by default.
- * @throws ApiError invalid_data for a cursor that is no account of the app.
+ * @throws ApiError invalid_data for a cursor that is not an account of the app.
  */
 export async function listAccounts(
   context: AccountContext,

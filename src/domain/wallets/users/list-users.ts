@@ -26,7 +26,7 @@ interface UserPage {
  * Lists one page of the app's users, newest first.
  *
  * @param cursor the `nextCursor` of the previous page; `limit` is 1 to 100, and 100 by default.
- * @throws ApiError invalid_data for a cursor that is no user of the app.
+ * @throws ApiError invalid_data for a cursor that is not a user of the app.
  */
 export async function listUsers(
   context: UserContext,

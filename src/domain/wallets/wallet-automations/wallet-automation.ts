@@ -211,7 +211,7 @@ const MAX_PAGE = 100;
 /**
  * Lists one page of the app's executions, newest first.
  *
- * @throws ApiError invalid_data for a cursor that is no execution of the app.
+ * @throws ApiError invalid_data for a cursor that is not an execution of the app.
  */
 export async function listExecutions(
   { app, em }: Pick<OperationContext, 'app' | 'em'>,
