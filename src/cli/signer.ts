@@ -26,7 +26,7 @@ export function signerCommand(): Command {
     .option('--group', 'the group of the folder may connect too: servers of another user')
     .option(
       '--state <folder>',
-      'where it records how often requests were signed; only this user may write there (default: the folder of the socket)',
+      'where it records how many times requests were signed; only this user may write there (default: the folder of the socket)',
     )
     .addHelpText('after', () => `${environmentHelp('signer')}\n${example}`)
     .action(async (flags: SignerFlags) => {

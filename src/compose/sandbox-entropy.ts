@@ -39,7 +39,7 @@ export interface SandboxEntropy {
 /**
  * Creates the randomness for a seed.
  *
- * CHOICE: a seeded sandbox with stored data derives its entropy from the seed and from how often it was started. With
+ * CHOICE: a seeded sandbox with stored data derives its entropy from the seed and from the number of its starts. With
  * only the seed, it would generate ids that already exist in the data.
  */
 export function sandboxEntropy(seed: string | undefined, starts: number): SandboxEntropy {

@@ -10,7 +10,7 @@ export interface AttemptJournal {
 }
 
 const MAX_TOGETHER = 200;
-/** How often a write is tried, because its transaction may conflict with another one. */
+/** How many times a write is tried, because its transaction may conflict with another one. */
 const TRIES = 3;
 
 interface Entry {

@@ -63,7 +63,7 @@ export function claimedEndpoint(
   /** The result of the last read. Undefined if this process may not use the endpoint. */
   let known: Known | undefined;
   let isStale = true;
-  /** How often this process had lost its claims when the endpoint was read. */
+  /** How many times this process had lost its claims when the endpoint was read. */
   let losses = 0;
   /** INVARIANT: reads run one after the other, so an older result never replaces a newer one. */
   let lastRead: Promise<unknown> = Promise.resolve();

@@ -37,8 +37,8 @@ export interface Heartbeat extends Job {
   /**
    * Resolves when this process certainly counts as alive. Rejects when the database cannot be reached.
    *
-   * @returns how often other processes have taken over its work so far. If the number has increased, everything that it
-   * had claimed before is lost.
+   * @returns how many times other processes have taken over its work so far. If the number has increased, everything
+   * that it had claimed before is lost.
    */
   confirm(): Promise<number>;
   /** Releases everything that this process has claimed, and removes the process from those that the others watch. */

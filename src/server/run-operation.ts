@@ -70,7 +70,7 @@ export interface RunOptions {
   readonly notesEffects?: boolean | undefined;
 }
 
-/** How often a handler is run in total if its transaction collides with others. */
+/** How many times a handler is run in total if its transaction collides with others. */
 const MAX_ATTEMPTS = 3;
 
 /** The work of one request. It is the same in every pass. */

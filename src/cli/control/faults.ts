@@ -116,7 +116,7 @@ function addCommand(): Command {
 
 function listCommand(): Command {
   return addSandboxListOptions(
-    new Command('list').description('print the rules and how often each has applied'),
+    new Command('list').description('print the rules and how many times each has applied'),
   )
     .addHelpText('after', examples)
     .action(async (flags: SandboxClientFlags) => {

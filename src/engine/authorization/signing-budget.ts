@@ -60,7 +60,7 @@ export interface SigningJournal {
  */
 const ROOM = 100_000;
 
-/** CHOICE: a request that has lost its nonce to other requests more often than this is no longer signed. */
+/** CHOICE: a request that has lost its nonce to other requests more times than this is no longer signed. */
 const MAX_LOST = 20;
 
 /** CHOICE: when full, requests that expire more than a day from now are evicted first. */
@@ -186,7 +186,7 @@ export function createSigningBudget({ most, room = ROOM, recorded = [] }: Signin
    * - A request that loses a nonce to another request of the same party can therefore be signed for the next nonce.
    * - A nonce that is signed for several roles counts once per role, so an approval never allows a second payment.
    *
-   * INVARIANT: the requests together cannot take effect more often than they may in total. Each slot counts for one
+   * INVARIANT: the requests together cannot take effect more times than they may in total. Each slot counts for one
    * request that was signed for it, and no request has more slots than its maximum.
    *
    * INVARIANT: a request that was removed because it expired cannot start again from zero, however late the call

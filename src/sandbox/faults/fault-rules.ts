@@ -8,7 +8,7 @@ import type { AddSandboxFaultRequest, SandboxFault, SandboxFaultEffect } from '.
 /** CHOICE: the maximum number of rules. */
 export const MAX_FAULTS = 100;
 
-/** A fault rule. `hits` counts how often the rule was applied. */
+/** A fault rule. `hits` counts how many times the rule was applied. */
 export type FaultRule = SandboxFault;
 
 /** The criteria of a rule, under the names that the server uses. */

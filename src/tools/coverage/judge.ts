@@ -82,7 +82,7 @@ export function figuresOf(
   return { ...Object.fromEntries(figures), all: figureOf(scope === 'called' ? rows.filter(isCalled) : rows) };
 }
 
-/** Returns the operations that were called, and how often. */
+/** Returns the operations that were called, each with the number of its calls. */
 export function calledIn({ rows }: Pick<Measured, 'rows'>): ReadonlyMap<string, number> {
   return new Map(
     rows

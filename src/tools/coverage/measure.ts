@@ -70,7 +70,7 @@ export const dimensions = {
 
 export type Dimension = keyof typeof dimensions;
 
-/** An item of the API document, and how often it was used. */
+/** An item of the API document, and how many times it was used. */
 export interface Row {
   readonly dimension: Dimension;
   /** A unique name such as `createWallet 400 invalid_data`. */
@@ -85,7 +85,7 @@ export interface Measured {
   readonly requests: number;
   /** The number of requests that match no operation of the API document. */
   readonly unknownRequests: number;
-  /** The responses that the API document does not describe, and how often each occurred. */
+  /** The responses that the API document does not describe, and how many times each occurred. */
   readonly undocumented: ReadonlyMap<string, number>;
 }
 

@@ -2,7 +2,7 @@ import { packageVersion } from '../../config/package-root.ts';
 import { type Check, junitOf, type Report, sarifOf } from '../reports.ts';
 import { type Finding, verifyRules } from './judge-exchange.ts';
 
-/** A finding, how often it occurred, and the first request in which it occurred. */
+/** A finding, how many times it occurred, and the first request in which it occurred. */
 export interface CountedFinding extends Finding {
   readonly count: number;
   readonly example: string;

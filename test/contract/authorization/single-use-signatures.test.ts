@@ -11,7 +11,7 @@ import { startSandbox } from '../../support/sandbox.ts';
 import { messagePolicy, messageRule } from '../policies/rules.ts';
 
 // The app secret and one signed request are enough to send it again until it expires. A rule that is added to a policy
-// of Alice's shows how often a request was executed.
+// of Alice's shows how many times a request was executed.
 const [alice, bob] = [aliceKey.privateKey, bobKey.privateKey];
 const hourMs = 3_600_000;
 

@@ -62,7 +62,7 @@ describe('a fault rule', () => {
     ]);
   });
 
-  test('a fault rule is described by what it selects and how often it has applied', () => {
+  test('a fault rule is described by what it selects and how many times it has applied', () => {
     const fault = {
       operation: 'walletRpc',
       app_id: null,

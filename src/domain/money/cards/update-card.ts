@@ -166,9 +166,9 @@ function requireNoSuccessor({ replacedById }: StoredCard): void {
 /** How long a claim of a card lasts. */
 const LEASE_MS = 10_000;
 /**
- * How often and how long a freeze is reported. A request that began before the freeze may change the card at the issuer
- * after the freeze, and its process may die before it stores that. So the report is repeated until no such request can
- * still be running.
+ * The interval between the reports of a freeze, and for how long it is reported. A request that began before the freeze
+ * may change the card at the issuer after the freeze, and its process may die before it stores that. So the report is
+ * repeated until no such request can still be running.
  */
 const FREEZE_REPORTS = { everyMs: 60_000, forMs: 600_000 };
 

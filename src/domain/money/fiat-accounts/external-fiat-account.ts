@@ -275,7 +275,7 @@ async function findOwner(context: PlanContext, { entity, body }: AccountInput): 
   };
 }
 
-/** Finds out whether the account is registered, and how often it was removed before. */
+/** Finds out whether the account is registered, and how many times it was removed before. */
 async function findSame(context: PlanContext, owner: Owner, identity: object) {
   const known = await findFingerprint(context, identity);
   if (known === undefined) return { isRegistered: false, removals: 0 };

@@ -150,8 +150,8 @@ export async function beginFiatPosition(em: RecordContext['em'], place: FiatPlac
  * Stores the reports of a provider about deposits, records their events, and moves the position in the provider's
  * history, all in one transaction. Does nothing when another process has moved the position in the meantime.
  *
- * INVARIANT: a deposit only moves forward, in whatever order and however often its reports arrive. Each of its events
- * is recorded once.
+ * INVARIANT: a deposit only moves forward, in whatever order and however many times its reports arrive. Each of its
+ * events is recorded once.
  */
 export async function recordFiatDeposits(context: RecordContext, read: ReadDeposits): Promise<void> {
   if (!(await movePosition(context.em, read))) return;

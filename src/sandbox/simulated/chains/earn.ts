@@ -42,7 +42,7 @@ interface NewReward {
   readonly symbol: string;
 }
 
-/** How often a change of a vault is attempted while other changes of its state interfere. */
+/** How many times a change of a vault is attempted while other changes of its state interfere. */
 const MAX_ATTEMPTS = 20;
 
 interface EarnParts {

@@ -266,7 +266,7 @@ interface WorkflowState {
   readonly workflow: Workflow;
   readonly scope: Scope;
   readonly outputsOfSteps: Map<string, Readonly<Record<string, unknown>>>;
-  /** How often each action has retried its step. */
+  /** How many times each action has retried its step. */
   readonly retries: Map<string, number>;
 }
 
