@@ -172,7 +172,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "encoders"
    },
    {
-    "text": "a search does not find longer texts, only an exact look-up does.",
+    "text": "longer texts are not indexed for search; only an exact look-up finds them.",
     "path": "src/domain/wallets/users/list-users.ts",
     "symbol": "MAX_TERM_BYTES"
    },
@@ -359,7 +359,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "encoders"
    },
    {
-    "text": "a search does not find longer texts, only an exact look-up does.",
+    "text": "longer texts are not indexed for search; only an exact look-up finds them.",
     "path": "src/domain/wallets/users/list-users.ts",
     "symbol": "MAX_TERM_BYTES"
    },
@@ -803,7 +803,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "encoders"
    },
    {
-    "text": "a search does not find longer texts, only an exact look-up does.",
+    "text": "longer texts are not indexed for search; only an exact look-up finds them.",
     "path": "src/domain/wallets/users/list-users.ts",
     "symbol": "MAX_TERM_BYTES"
    },
@@ -933,7 +933,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "encoders"
    },
    {
-    "text": "a search does not find longer texts, only an exact look-up does.",
+    "text": "longer texts are not indexed for search; only an exact look-up finds them.",
     "path": "src/domain/wallets/users/list-users.ts",
     "symbol": "MAX_TERM_BYTES"
    },
@@ -1722,7 +1722,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "authorizeIdentityChange"
    },
    {
-    "text": "a search does not find longer texts, only an exact look-up does.",
+    "text": "longer texts are not indexed for search; only an exact look-up finds them.",
     "path": "src/domain/wallets/users/list-users.ts",
     "symbol": "MAX_TERM_BYTES"
    },
@@ -1956,7 +1956,7 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "a search does not find longer texts, only an exact look-up does.",
+    "text": "longer texts are not indexed for search; only an exact look-up finds them.",
     "path": "src/domain/wallets/users/list-users.ts",
     "symbol": "MAX_TERM_BYTES"
    },
@@ -2283,7 +2283,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "SearchUsersByIdentifiersRequest emails"
    },
    {
-    "text": "a search does not find longer texts, only an exact look-up does.",
+    "text": "longer texts are not indexed for search; only an exact look-up finds them.",
     "path": "src/domain/wallets/users/list-users.ts",
     "symbol": "MAX_TERM_BYTES"
    },
