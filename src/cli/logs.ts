@@ -33,7 +33,7 @@ export function logsCommand(): Command {
     new Command('logs')
       .description('print the requests to a running sandbox as they arrive, and why they were refused')
       .option('--operation <ids>', 'comma-separated operation ids; repeatable', collectNames)
-      .option('--status <status>', 'only this status, such as 404 or 4xx')
+      .option('--status <status>', 'only this status: 404, 4xx, 0 for a cut connection, or failed')
       .option('--code <code>', 'only refusals with this error code')
       .option('--wallet <id>', 'only requests about this wallet')
       .option('--after <position>', 'start, now, or the id of a request')

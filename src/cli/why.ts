@@ -17,15 +17,15 @@ export function whyCommand(): Command {
   return addSandboxClientOptions(
     new Command('why')
       .description('explain a request to a running sandbox')
-      .argument('[request-id]', 'the x-request-id of the response (default: the last refused request)'),
+      .argument('[request-id]', 'the x-request-id of the response (default: the last one that failed)'),
   )
     .addHelpText('after', examples)
     .action(async (given: string | undefined, flags: SandboxClientFlags) => {
       await withSandbox(flags, async (client) => {
-        const { fetchLastRefused, fetchRequest } = await import('../tools/client/feeds.ts');
-        const id = given ?? (await fetchLastRefused(client));
+        const { fetchLastFailed, fetchRequest } = await import('../tools/client/feeds.ts');
+        const id = given ?? (await fetchLastFailed(client));
         if (id === undefined) {
-          console.log(flags.json === true ? 'null' : 'no request was refused');
+          console.log(flags.json === true ? 'null' : 'no request failed');
           return;
         }
         const exchange = await fetchRequest(client, id);

@@ -32,7 +32,7 @@ const first: readonly (readonly [string, string])[] = [
 const next: readonly (readonly [string, string])[] = [
   ['custos open', 'its inspector in a browser'],
   ['custos logs', 'its requests, and why they were refused'],
-  ['custos why', 'all about the last refusal, and its repairs'],
+  ['custos why', 'all about the last request that failed, and its repairs'],
   ['custos call createWallet chain_type=ethereum', 'one request'],
   ['custos token alice', 'an access token of a user'],
   ['custos clock', 'its time; `custos clock next` is what becomes due'],

@@ -2393,9 +2393,14 @@ function validateExportRequests(data, { instancePath = "", parentData, parentDat
            }
            if (errors === _errs14) {
             if (typeof data7 === "string") {
-             if (!pattern2.test(data7)) {
-              validateExportRequests.errors = [{ instancePath: instancePath + "/query/status", schemaPath: "#/properties/query/properties/status/pattern", keyword: "pattern", params: { pattern: "^[1-5]([0-9]{2}|xx)$" }, message: 'must match pattern "^[1-5]([0-9]{2}|xx)$"' }];
+             if (ucs2length(data7) > 6) {
+              validateExportRequests.errors = [{ instancePath: instancePath + "/query/status", schemaPath: "#/properties/query/properties/status/maxLength", keyword: "maxLength", params: { limit: 6 }, message: "must NOT have more than 6 characters" }];
               return false;
+             } else {
+              if (!pattern2.test(data7)) {
+               validateExportRequests.errors = [{ instancePath: instancePath + "/query/status", schemaPath: "#/properties/query/properties/status/pattern", keyword: "pattern", params: { pattern: "^(0|failed|[1-5]([0-9]{2}|xx))$" }, message: 'must match pattern "^(0|failed|[1-5]([0-9]{2}|xx))$"' }];
+               return false;
+              }
              }
             }
            }
@@ -2586,7 +2591,7 @@ function validateExportRequests(data, { instancePath = "", parentData, parentDat
 }
 
 const formatIntegerText = /^-?(?:0|[1-9]\d{0,99})(?:\.\d{1,99})?(?:[eE][+-]?\d{1,2})?$/;
-const pattern2 = new RegExp("^[1-5]([0-9]{2}|xx)$", "u");
+const pattern2 = new RegExp("^(0|failed|[1-5]([0-9]{2}|xx))$", "u");
 function validateFundAddress(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -5604,9 +5609,14 @@ function validateListRequests(data, { instancePath = "", parentData, parentDataP
            }
            if (errors === _errs16) {
             if (typeof data9 === "string") {
-             if (!pattern2.test(data9)) {
-              validateListRequests.errors = [{ instancePath: instancePath + "/query/status", schemaPath: "#/properties/query/properties/status/pattern", keyword: "pattern", params: { pattern: "^[1-5]([0-9]{2}|xx)$" }, message: 'must match pattern "^[1-5]([0-9]{2}|xx)$"' }];
+             if (ucs2length(data9) > 6) {
+              validateListRequests.errors = [{ instancePath: instancePath + "/query/status", schemaPath: "#/properties/query/properties/status/maxLength", keyword: "maxLength", params: { limit: 6 }, message: "must NOT have more than 6 characters" }];
               return false;
+             } else {
+              if (!pattern2.test(data9)) {
+               validateListRequests.errors = [{ instancePath: instancePath + "/query/status", schemaPath: "#/properties/query/properties/status/pattern", keyword: "pattern", params: { pattern: "^(0|failed|[1-5]([0-9]{2}|xx))$" }, message: 'must match pattern "^(0|failed|[1-5]([0-9]{2}|xx))$"' }];
+               return false;
+              }
              }
             }
            }

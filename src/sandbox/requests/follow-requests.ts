@@ -110,13 +110,15 @@ function filterOf({
   const operations = operation === undefined ? undefined : new Set(operation);
   return (answered) =>
     (operations === undefined || operations.has(answered.operation ?? '')) &&
-    (status === undefined || hasStatus(answered.status, status)) &&
+    (status === undefined || hasStatus(answered, status)) &&
     (code === undefined || answered.code === code) &&
     (wallet === undefined || namesWallet(answered, wallet));
 }
 
-/** Returns whether a status matches a pattern such as `404` or `4xx`. */
-function hasStatus(status: number, pattern: string): boolean {
+/** Returns whether the status of a request matches a pattern such as `404`, `4xx`, `0` or `failed`. */
+function hasStatus({ status, why }: AnsweredRequest, pattern: string): boolean {
+  if (pattern === 'failed')
+    return status === 0 || status >= 400 || why?.evidence.effect === 'truncated_body';
   return pattern.endsWith('xx') ? String(status)[0] === pattern[0] : String(status) === pattern;
 }
 

@@ -153,7 +153,7 @@ export type { RecordedExchange, RecordedRequest };
 export interface RequestQuery {
   /** Operation ids; all operations by default. */
   readonly operations?: readonly string[] | undefined;
-  /** A status such as `404`, or a class such as `4xx`. */
+  /** A status such as `404`, a class such as `4xx`, `0` for cut connections, or `failed`. */
   readonly status?: string | undefined;
   readonly code?: string | undefined;
   readonly wallet?: string | undefined;
@@ -182,15 +182,13 @@ export function fetchRequest(client: SandboxClient, id: string): Promise<Recorde
   return client.call<RecordedExchange>('GET', `/requests/${encodeURIComponent(id)}`);
 }
 
-/** Returns the id of the last refused request in the log. Returns undefined if none was refused. */
-export async function fetchLastRefused(client: SandboxClient): Promise<string | undefined> {
+/**
+ * Returns the id of the last request in the log that was refused or whose connection was cut. Returns undefined if
+ * there is none.
+ */
+export async function fetchLastFailed(client: SandboxClient): Promise<string | undefined> {
   let last: RecordedRequest | undefined;
-  for (const status of ['4xx', '5xx']) {
-    for await (const request of listRequests(client, { after: 'start', status })) {
-      const atMs = request.machine_received_at_ms;
-      if (last === undefined || atMs >= last.machine_received_at_ms) last = request;
-    }
-  }
+  for await (const request of listRequests(client, { after: 'start', status: 'failed' })) last = request;
   return last?.id;
 }
 

@@ -137,7 +137,7 @@ const definitions: readonly Definition[] = [
     readOnly: true,
     properties: {
       operation: texts('Only these operationIds.'),
-      status: text('Only this status, such as `404` or `4xx`.'),
+      status: text('Only this status: such as `404` or `4xx`, `0` for a cut connection, or `failed`.'),
       code: text('Only refusals with this error code.'),
       wallet: text('Only requests about this wallet id.'),
       after: text('`start`, `now`, a request id or the `cursor` of a response. Default: `start`.'),

@@ -150,6 +150,40 @@ describe('custos logs and why', () => {
     expect(JSON.parse(whole.output)).toMatchObject({ id, why: { kind: 'validation' } });
   });
 
+  test.each([
+    ['cut_before_commit', '0', 'cut the connection; nothing was stored'],
+    ['cut_after_commit', '0', 'cut the connection after the request was executed'],
+    ['truncated_body', '200', 'cut the connection within the response'],
+  ])('custos why without an id shows a request that the fault rule %s cut', async (effect, status, what) => {
+    await control(sandbox, 'POST', '/_sandbox/reset');
+    await attempt(sandbox, 'getWallet', { path: { wallet_id: 'ext_wal_nobody' } });
+    await control(sandbox, 'POST', '/_sandbox/faults', { effect, operation: 'createWallet' });
+    await expect(call(sandbox, 'createWallet', { body: { chain_type: 'ethereum' } })).rejects.toThrow();
+    await call(sandbox, 'listWallets', {});
+    const { output } = await run('why', ...address());
+    expect(output).toMatch(new RegExp(`^00:00:00\\.000 {2}${status} {2}POST /v1/wallets {2}`));
+    expect(output).toContain(`fault: The fault rule \`fault_1\` ${what}.`);
+  });
+
+  test('custos why without an id shows the last request that has failed, of each kind', async () => {
+    await control(sandbox, 'DELETE', '/_sandbox/requests');
+    await call(sandbox, 'listWallets', {});
+    expect((await run('why', ...address())).output).toBe('no request failed');
+    expect((await run('why', '--json', ...address())).output).toBe('null');
+    await attempt(sandbox, 'getWallet', { path: { wallet_id: 'ext_wal_nobody' } });
+    expect((await run('why', ...address())).output).toContain('404 not_found');
+    const fault = { effect: 'error', code: 'unavailable', operation: 'listWallets' };
+    await control(sandbox, 'POST', '/_sandbox/faults', fault);
+    await attempt(sandbox, 'listWallets', {});
+    expect((await run('why', ...address())).output).toContain('503 unavailable');
+    await control(sandbox, 'POST', '/_sandbox/reset');
+    const failed = await run('logs', '--no-follow', '--status', 'failed', ...address());
+    expect(failed.output.match(/GET \/v1\/wallets\S*/g)).toEqual([
+      'GET /v1/wallets/ext_wal_nobody',
+      'GET /v1/wallets',
+    ]);
+  });
+
   test('custos why says that a response is a stored one', async () => {
     const input = { body: { chain_type: 'ethereum' } } as const;
     await call(sandbox, 'createWallet', input, { idempotencyKey: 'stored' });
