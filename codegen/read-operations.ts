@@ -59,7 +59,7 @@ function jsonSchema(
   return schema;
 }
 
-/** The media type of a success response that is a file, which is text of another type than JSON. */
+/** The media type of a success response that is a file, which is text of a type other than JSON. */
 function fileTypeOf(
   document: Document,
   content: Record<string, { schema?: Schema }> | undefined,

@@ -55,7 +55,7 @@ export function bodyShapesModule(document: Document, bodies: ReadonlyMap<string,
       return { ref: name };
     }
     const shape: Shape = {};
-    // A union may need other properties than the object around it.
+    // A union may need properties that the object around it does not.
     if (schema.oneOf !== undefined || schema.anyOf !== undefined) return shape;
     if (schema.type !== undefined) shape.types = [schema.type].flat();
     if (schema.required !== undefined && schema.required.length > 0) shape.required = schema.required;

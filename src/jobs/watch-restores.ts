@@ -113,7 +113,7 @@ interface Seen {
 interface Evidence {
   readonly changes: readonly AcknowledgedChange[];
   readonly log: SeenLog | undefined;
-  /** Whether the kept checkpoint was signed by another key than the log's. The log was then replaced. */
+  /** Whether the kept checkpoint was signed by a key other than the log's. The log was then replaced. */
   readonly isReplaced: boolean;
 }
 
@@ -144,7 +144,7 @@ export function watchRestores({
   let rounds = 0;
 
   /**
-   * Reads whether changes are refused. Checks the database if it may be another one than before, or lacks something.
+   * Reads whether changes are refused. Checks the database if it may no longer be the same one, or may lack something.
    */
   async function look(): Promise<void> {
     const doubtsBefore = doubts;

@@ -201,7 +201,7 @@ async function listenOn(server: Server, path: string, isForGroup: boolean): Prom
 /**
  * Checks the folder of the socket and removes a socket that a signer which has ended left behind.
  *
- * @throws StartError when the folder has another owner or a wider mode than expected, or another signer listens there.
+ * @throws StartError when the folder has an unexpected owner or too wide a mode, or another signer listens there.
  */
 export async function claimSocket({ path, isForGroup }: SocketPlace): Promise<void> {
   requirePrivate(dirname(path), isForGroup ? 0o750 : 0o700);

@@ -74,8 +74,8 @@ export interface WriteFreeze {
   /** Waits a short time for an uncertainty to end, then returns the reason. Undefined if changes need not wait. */
   settled(): Promise<string | undefined>;
   /**
-   * Returns when the last known restore was noticed, released or not, in Unix ms. What was read from the database before
-   * is then no evidence any more. Undefined if no restore is known.
+   * Returns when the last known restore was noticed, released or not, in Unix ms. What was read from the database
+   * before then no longer counts as evidence. Undefined if no restore is known.
    */
   restoredAtMs(): number | undefined;
 }

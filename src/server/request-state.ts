@@ -252,7 +252,7 @@ export function answeredOf(state: RequestState, ending: Ending): AnsweredRequest
 }
 
 /**
- * Most responses have no other headers than those written with their status. Checking this takes less time than copying
+ * Most responses have no headers other than those written with their status. Checking this takes less time than copying
  * an empty list.
  */
 function headersOf(

@@ -7,7 +7,7 @@ interface PreparedResponse {
 }
 
 /**
- * How long responses wait for each other. After it, the next response that is ready is written with all waiting ones.
+ * How long responses wait for each other. After that, the next response that is ready is written with all waiting ones.
  */
 const TOGETHER_MS = 1;
 

@@ -108,7 +108,7 @@ interface ConnectionCounts {
   readonly busy: number;
   readonly idle: number;
   /**
-   * Connections that no request uses any more, because they were silent for too long, but that PostgreSQL is still
+   * Connections that requests no longer use, because they were silent for too long, but that PostgreSQL is still
    * working for.
    */
   readonly hung: number;

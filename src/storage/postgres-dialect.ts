@@ -48,7 +48,7 @@ where datname = current_database() and state = 'active' and pid <> pg_backend_pi
 /**
  * Keeps the place of a silent connection in the pool for as long as PostgreSQL works for it. A commit that waits for a
  * synchronous standby does not notice that its client has disconnected. If each retry opened another connection,
- * retries would use up `max_connections`, and nobody could connect any more.
+ * retries would use up `max_connections`, and nobody could connect.
  *
  * INVARIANT: nothing here cancels a statement or ends a backend. Either would commit data that the standby has not
  * received.
@@ -128,7 +128,7 @@ export interface PostgresTimeouts {
   readonly lockMs: number;
   /** For the pause between two statements of a transaction. */
   readonly idleInTransactionMs: number;
-  /** For the complete response to one message, measured by the client. After it, the connection is abandoned. */
+  /** For the complete response to one message, measured by the client. After that, the connection is abandoned. */
   readonly silenceMs: number;
 }
 

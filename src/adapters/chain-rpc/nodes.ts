@@ -110,7 +110,7 @@ export type ObserveNode = (caip2: string, durationMs: number, hasFailed: boolean
 /** Called each time that nodes of a chain contradict each other. */
 export type ObserveDisagreement = (caip2: string) => void;
 
-/** Thrown when a node belongs to another chain than configured. */
+/** Thrown when a node belongs to a chain other than the configured one. */
 export class WrongChainError extends Error {
   constructor(caip2: string, found: string) {
     super(

@@ -5,7 +5,7 @@ import type { ReadBlock } from './evm-blocks.ts';
 /*
  * All cells of a process read the transfers of a chain through one `SharedBlocks`. A block is requested once, by the
  * cell that needs it first, and kept for the others. Each cell has its own position in its own database, so a cell that
- * was unavailable catches up alone; the blocks that nobody keeps any more are requested again.
+ * was unavailable catches up alone; the blocks that are no longer kept are requested again.
  */
 
 /** A final block, with its recipients as wallets store them. */

@@ -112,7 +112,7 @@ function addLevels(folder: string, { size, tree, faults }: Growing): void {
       const tile = hashes.slice(index * TILE_WIDTH, (index + 1) * TILE_WIDTH);
       const stored = readTileOf(folder, size, { level, index });
       if (stored === undefined || !Buffer.concat(tile).equals(stored)) {
-        faults.push(`tile ${level}/${index}: it has other hashes than the records`);
+        faults.push(`tile ${level}/${index}: its hashes are not those of the records`);
       }
       if (tile.length === TILE_WIDTH) roots.push(rootOfHashes(tile));
     }

@@ -86,7 +86,7 @@ function readSide(pointer: '/source' | '/destination', chain: KnownChain, addres
 
 function requireDifferent(source: SwapSide, destination: SwapSide): void {
   if (source.chain === destination.chain && source.tokenAddress === destination.tokenAddress) {
-    throw notSupported('/destination', 'expected another asset or another chain than the source');
+    throw notSupported('/destination', "expected an asset or a chain other than the source's");
   }
   if (source.chain.isTestnet !== destination.chain.isTestnet) {
     throw notSupported('/destination', 'nothing is exchanged between a test network and a main network');

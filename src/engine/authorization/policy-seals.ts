@@ -24,7 +24,7 @@ export interface PolicyContent {
   readonly appId: string;
   readonly id: string;
   readonly chainType: string;
-  /** The reference of the key quorum that owns the policy; null for a policy that has no owner any more. */
+  /** The reference of the key quorum that owns the policy; null for a policy that no longer has an owner. */
   readonly owner: string | null;
   readonly rules: readonly RuleInput[];
 }

@@ -34,7 +34,7 @@ export const errorTexts: Readonly<Record<ErrorCode, ErrorText>> = {
   missing_or_invalid_service_app_id: {
     kind: 'credentials',
     subject: 'the header `service-app-id`',
-    when: 'The header that names the app is missing, or names another app than HTTP Basic.',
+    when: 'The header that names the app is missing, or names an app other than that of HTTP Basic.',
     expected: 'the id of the app, as in HTTP Basic',
     next: 'Send the app id in the header `service-app-id` too.',
   },

@@ -50,7 +50,7 @@ const FROM_CODE = 'Call it again from your code: the client uses a new key.';
 
 /**
  * Leaves out repairs that would get the stored refusal again: the sandbox cannot send the request without its
- * idempotency key if a signature of another key than those of the seed data covers it.
+ * idempotency key if a signature by a key other than those of the seed data covers it.
  */
 function withUsefulRepeats(why: Why, { headers, signers }: RefusedRequest, { keyNames }: RefusalFacts): Why {
   const sent = (name: string) => Object.keys(headers).find((header) => header.endsWith(name));

@@ -138,7 +138,7 @@ export const resourceErrorTexts = {
   cannot_unlink_sole_account: {
     kind: 'validation',
     subject: 'the account',
-    when: 'The user has no other account, and could not log in any more.',
+    when: 'The user has no other account, and could no longer log in.',
     expected: 'a user with another account',
     next: 'Link another account first.',
   },

@@ -35,8 +35,8 @@ export const getTypeParser: typeof types.getTypeParser = (oid: number, format?: 
 /**
  * Sends the statements in one message, and resolves when all of them have ended. Never rejects.
  *
- * @param silenceMs the time limit for all responses together, not for the silence between two of them. After it, the
- * connection cannot be used any more. Default: unlimited.
+ * @param silenceMs the time limit for all responses together, not for the silence between two of them. After that, the
+ * connection can no longer be used. Default: unlimited.
  */
 export function sendPipelined(
   client: PoolClient,

@@ -25,7 +25,7 @@ export interface ConnectionTools {
   readonly onFailure: ((error: unknown) => void) | undefined;
   /** Statements that are sent after `begin` in each transaction. */
   readonly settings: string;
-  /** The time limit for the responses to one message. After it, the connection is abandoned. Default: unlimited. */
+  /** The time limit for the responses to one message. After that, the connection is abandoned. Default: unlimited. */
   readonly silenceMs: number | undefined;
   readonly hung: HungConnections;
 }

@@ -79,7 +79,8 @@ function schemaOf(handle: SqliteHandle): string {
 }
 
 /**
- * Returns a fault if a value has another type than its column. Columns of tables that are not strict accept any type.
+ * Returns a fault if a value does not have the type of its column. Columns of tables that are not strict accept any
+ * type.
  */
 function wrongValueOf(handle: SqliteHandle): string | undefined {
   const tables = handle
@@ -93,7 +94,7 @@ function wrongValueOf(handle: SqliteHandle): string | undefined {
       return classes === undefined ? [] : [`typeof("${name}") not in (${classes}, 'null')`];
     });
     if (handle.prepare(`select 1 from "${table}" where ${wrong.join(' or ')} limit 1`).get() !== undefined) {
-      return `a row of \`${table}\` has a value of another type than its column`;
+      return `a row of \`${table}\` has a value that does not have the type of its column`;
     }
   }
   return undefined;

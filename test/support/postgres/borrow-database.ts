@@ -10,7 +10,7 @@ export async function freshPostgres(): Promise<string> {
   return text;
 }
 
-/** Must be called at the end of a test file, when none of its databases is used any more. */
+/** Must be called at the end of a test file, when none of its databases is used anymore. */
 export async function returnDatabases(): Promise<void> {
   if (borrowed.length === 0) return;
   const body = borrowed.join('\n');

@@ -111,8 +111,8 @@ const MAX_AUTOMATIONS = 100;
 /**
  * Creates an enabled automation. It has no effect until it is attached to a wallet.
  *
- * @throws ApiError invalid_data for an owner, chain, asset or vault that does not exist, and for a trigger with another
- * asset than the vault's; invalid_request when the app already has the maximum number of automations.
+ * @throws ApiError invalid_data for an owner, chain, asset or vault that does not exist, and for a trigger with an
+ * asset other than the vault's; invalid_request when the app already has the maximum number of automations.
  */
 export async function createAutomation(
   context: OperationContext,

@@ -145,7 +145,7 @@ interface Source {
  * and `exclude` are not limited to convertible assets; a deposit that cannot be converted stays at its address, which
  * is a wallet.
  *
- * @throws ApiError invalid_data for a destination without a chain, or on a chain of another type than the wallet's;
+ * @throws ApiError invalid_data for a destination without a chain, or on a chain whose type is not the wallet's;
  * not_supported for unknown assets and chains, chains without a paymaster, and pairs that are not exchanged;
  * transaction_broadcast_failure when the exchange cannot be reached.
  */
@@ -327,7 +327,7 @@ export async function planQuote(
   const destinationChain = requireChainText(to.chain, '/destination/chain');
   const destination = requireAssetText(destinationChain, to.asset, '/destination/asset');
   if (isSame(source, destination)) {
-    throw notSupported('/destination', 'expected another asset or another chain than the source');
+    throw notSupported('/destination', "expected an asset or a chain other than the source's");
   }
   const rawAmount =
     amount === undefined

@@ -266,7 +266,7 @@ function sameAccount(wallet: WalletRow, body: CreateFiatDepositAccountRequest, {
 }
 
 /**
- * Refuses a request with another fee than the account's.
+ * Refuses a request with a fee other than the account's.
  *
  * CHOICE: a second request for an account never changes the account's fee. A request with a different fee, or without a
  * fee, is refused as a conflict. To use a different fee, a client opens an account for another wallet.

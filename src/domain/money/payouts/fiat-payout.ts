@@ -160,8 +160,8 @@ async function requireOwnAccount(
 }
 
 /**
- * Returns the refusal of a bank account that does not exist, or belongs to another user or organization than the
- * wallet.
+ * Returns the refusal of a bank account that does not exist, or belongs to a user or organization other than that of
+ * the wallet.
  */
 function unknownAccount(): ApiError {
   return invalidField(

@@ -297,7 +297,7 @@ async function requireFree(
   if (taken === undefined) return;
   throw invalidField(
     '/params/transaction/nonce',
-    `expected another nonce than \`${nonce}\`: a pending transaction uses the nonce \`${taken.nonce}\`` +
+    `expected a nonce other than \`${nonce}\`: a pending transaction uses the nonce \`${taken.nonce}\`` +
       (taken.contract === null ? '' : ' for an authorization'),
   );
 }

@@ -74,7 +74,7 @@ export async function planBatch(
 export function readCall({ to, value, data }: EthereumSendCallsCall, at: string) {
   const target = parseEvmAddress(to, `${at}/to`);
   // ERC-7821 treats address 0 as the account itself.
-  if (BigInt(target) === 0n) throw invalidField(`/params${at}/to`, 'expected another address than 0');
+  if (BigInt(target) === 0n) throw invalidField(`/params${at}/to`, 'expected an address other than 0');
   return {
     to: target,
     value: value === undefined ? 0n : parseQuantity(value, `${at}/value`, 256),

@@ -186,7 +186,7 @@ function walletsOf(input: UserBatchCreateInputUser, pointer: string): WalletCrea
 
 /**
  * Deletes a user, releases the linked accounts and revokes the user's keys, sessions and devices. The wallets stay, but
- * nobody can satisfy the key quorum of their owner any more.
+ * nobody can satisfy the key quorum of their owner.
  *
  * @throws ApiError not_found
  */

@@ -29,7 +29,7 @@ import { changeAuthority } from './wallet-keys.ts';
  * cancels them at their issuers.
  *
  * CHOICE: the cards end, because the user got them as the wallet's owner. The owner's approvals on the chain stay, but
- * no card can use them any more.
+ * no card can use them.
  */
 async function endCards(
   { em, nowMs }: Pick<OperationContext, 'em' | 'nowMs'>,

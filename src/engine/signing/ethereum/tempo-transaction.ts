@@ -214,7 +214,7 @@ function readAuthorization(entry: TempoAuthorization, at: string) {
   };
 }
 
-// Rejects a signature that would be encoded differently again. With it, the wallet would sign other bytes than the
+// Rejects a signature that would be encoded differently again. With it, the wallet would sign bytes other than the
 // given ones.
 function readSignature(value: string, field: string) {
   const hex = parseHexText(value, field);

@@ -67,8 +67,8 @@ const END_OF_ARRAY = 0xf1;
  * Reads the fields of an object, up to the end of the bytes or, within another field, up to its end mark. Source:
  * XRPL docs, serialization format.
  *
- * INVARIANT: rejects fields that are not in the order of the definitions, and values in another form than the
- * codec's. So policies see what every reader of the bytes sees.
+ * INVARIANT: rejects fields that are not in the order of the definitions, and values in a form other than the codec's.
+ * So policies see what every reader of the bytes sees.
  */
 function readObject(cursor: Cursor, bytes: Uint8Array, progress: Progress, isInner: boolean): ReadObject {
   const fields: PlacedField[] = [];
