@@ -89,7 +89,7 @@ export async function serveUntilStopped(server: RunningSandbox, config: SandboxC
     await server.close();
     throw error;
   }
-  await stopping.signalled;
+  await stopping.signaled;
   await server.close();
   if (readyFile !== undefined) removeOwnReadyFile(readyFile);
 }
@@ -109,17 +109,17 @@ export async function stopOnSignal(
   server: { close(): Promise<void> },
   onHangup?: () => unknown,
 ): Promise<void> {
-  await catchSignals(onHangup).signalled;
+  await catchSignals(onHangup).signaled;
   await server.close();
 }
 
 /** Prevents signals from ending the process. A script may send one as soon as it sees the ready file. */
-function catchSignals(onHangup?: () => unknown): { readonly signalled: Promise<void>; ignore(): void } {
+function catchSignals(onHangup?: () => unknown): { readonly signaled: Promise<void>; ignore(): void } {
   const signals: NodeJS.Signals[] = ['SIGINT', 'SIGTERM'];
   if (onHangup === undefined) signals.push('SIGHUP');
   else process.on('SIGHUP', onHangup);
   let onSignal = (): void => undefined;
-  const signalled = new Promise<void>((resolve) => {
+  const signaled = new Promise<void>((resolve) => {
     let isSignalled = false;
     onSignal = () => {
       if (isSignalled) process.exit(1);
@@ -131,7 +131,7 @@ function catchSignals(onHangup?: () => unknown): { readonly signalled: Promise<v
   const ignore = (): void => {
     for (const signal of signals) process.off(signal, onSignal);
   };
-  return { signalled, ignore };
+  return { signaled, ignore };
 }
 
 function readiness(server: RunningSandbox, { prefix }: SandboxConfig): object {

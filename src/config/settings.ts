@@ -113,7 +113,7 @@ const database = {
   },
   afterPromotion: {
     ...{ variable: 'CUSTOS_AFTER_PROMOTION', of: serve, default: 'hold', read: check.oneOf('hold', 'trust') },
-    help: 'behaviour of a server that starts on a promoted replica: hold changes until `custos restored release`, or trust that the replica lost nothing',
+    help: 'behavior of a server that starts on a promoted replica: hold changes until `custos restored release`, or trust that the replica lost nothing',
   },
   checkpointFile: {
     ...{ variable: 'CUSTOS_CHECKPOINT_FILE', of: serve, absent: 'none', read: check.optionalPath },

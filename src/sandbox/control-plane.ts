@@ -312,7 +312,7 @@ export type Handler<Id extends OperationId> = (
   context: ControlContext,
 ) => Promise<Operations[Id]['response']>;
 
-/** A handler that only analyses policies. The admin port of production runs the same handlers. */
+/** A handler that only analyzes policies. The admin port of production runs the same handlers. */
 export type AnalysisHandler<Id extends OperationId> = (
   input: ControlInput<Id>,
   analysis: PolicyAnalysis,

@@ -62,7 +62,7 @@ function judgeAll(
   action: 'ALLOW' | 'DENY',
   facts: PolicyFacts,
 ): Truth {
-  // A deleted condition set contains nothing, so the result is false, not unknown (behaviour of the published
+  // A deleted condition set contains nothing, so the result is false, not unknown (behavior of the published
   // service).
   const isSatisfied = (value: string): boolean => condition.judge(value, facts) === true;
   return (action === 'ALLOW' ? values.every(isSatisfied) : values.some(isSatisfied)) ? 'true' : 'false';

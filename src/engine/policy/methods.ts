@@ -26,7 +26,7 @@ const METHODS_BY_CHAIN: Readonly<Record<string, readonly string[]>> = {
 
 /**
  * Returns the methods for which rules of a chain type can be written. `*` is available on every chain but xrpl
- * (behaviour of the published service).
+ * (behavior of the published service).
  */
 export function ruleMethodsOf(chainType: string): readonly string[] {
   // CHOICE: on chains with only raw_sign, requests are evaluated as signRawMessageBytes.

@@ -87,7 +87,7 @@ export function capital(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
-/** Shortens a public key for a sentence. Keys of one type differ only towards their end. */
+/** Shortens a public key for a sentence. Keys of one type differ only toward their end. */
 export function shortKey(key: string): string {
   return key.length > 16 ? `${key.slice(0, 4)}…${key.slice(-6)}` : key;
 }

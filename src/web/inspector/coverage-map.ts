@@ -25,7 +25,7 @@ export function coverageMap(operations: readonly SandboxCoverageOperation[]): Co
   return { statuses, rows };
 }
 
-/** Returns how strongly to colour a cell, from 0 for never used to 4 for a hundred times or more. */
+/** Returns how strongly to color a cell, from 0 for never used to 4 for a hundred times or more. */
 export function strengthOf(count: number): 0 | 1 | 2 | 3 | 4 {
   if (count === 0) return 0;
   if (count < 3) return 1;

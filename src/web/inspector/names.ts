@@ -1,12 +1,12 @@
 import { chainOfCaip2 } from '../../engine/assets/known-chains.ts';
 
-/** The meaning of a colour: success, needs attention, failure, in progress, or none. */
+/** The meaning of a color: success, needs attention, failure, in progress, or none. */
 export type Tone = 'good' | 'warn' | 'bad' | 'info' | 'none';
 
 /** Chains whose names are not the words of their API name. */
 const names: Readonly<Record<string, string>> = { bsc: 'BNB Chain', zksync_era: 'ZKsync Era' };
 
-/** The colours of chains by name (a test network has its main network's colour) and of chain types. */
+/** The colors of chains by name (a test network has its main network's color) and of chain types. */
 const colors: Readonly<Record<string, string>> = {
   ethereum: '#5b6ee1',
   sepolia: '#5b6ee1',
@@ -33,7 +33,7 @@ const colors: Readonly<Record<string, string>> = {
 const OTHER_COLOR = '#56637a';
 
 /**
- * Returns the name and the colour of a chain, given by its CAIP-2 id, its API name or its type, such as
+ * Returns the name and the color of a chain, given by its CAIP-2 id, its API name or its type, such as
  * `eip155:8453`, `base` or `bitcoin-segwit`.
  */
 export function chainOf(id: string): { readonly name: string; readonly color: string } {

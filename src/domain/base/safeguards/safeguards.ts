@@ -130,7 +130,7 @@ function requirePresent({ proof: { expiryMs } }: ExpiryContext): number {
   throw new ApiError('request_expired', 'expected the header `service-request-expiry`: this app requires it');
 }
 
-/** The behaviour that the specification publishes. These are the sandbox's defaults. */
+/** The behavior that the specification publishes. These are the sandbox's defaults. */
 export const publishedSafeguards: Safeguards = {
   archive_requires_owner: false,
   identity_changes: 'app_secret',

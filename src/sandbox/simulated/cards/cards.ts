@@ -59,7 +59,7 @@ function insert(
   return findCard(parts, id)!;
 }
 
-/** Changes a card. A cancellation is final; cancelling again changes nothing. */
+/** Changes a card. A cancellation is final; canceling again changes nothing. */
 export async function change(
   parts: CardParts,
   cardId: string,

@@ -85,7 +85,7 @@ function Received({ action }: { readonly action: WalletActionResponse }) {
   );
 }
 
-/** The progress of an action: a bar for each step, in the colour of its status. */
+/** The progress of an action: a bar for each step, in the color of its status. */
 function StepsBar({ steps }: Pick<SandboxAction, 'steps'>) {
   const text = steps.map(({ type, status }) => `${inWords(type)}: ${status}`).join(', ');
   return (

@@ -37,7 +37,7 @@ const columns: readonly Column<SandboxEvent>[] = [
   },
 ];
 
-/** A dot for each endpoint, in the colour of the delivery's status. */
+/** A dot for each endpoint, in the color of the delivery's status. */
 function DeliveryDots({ of: deliveries }: { readonly of: SandboxEvent['deliveries'] }) {
   if (deliveries === null || deliveries.length === 0) return null;
   const counts = Map.groupBy(deliveries, ({ status }) => status);

@@ -5,7 +5,7 @@ export function Label({ tone = 'none', children }: { readonly tone?: Tone; child
   return <span class={`label ${tone}`}>{children}</span>;
 }
 
-/** A status of the API in words, in its colour. */
+/** A status of the API in words, in its color. */
 export function Status({ of }: { readonly of: string }) {
   return <Label tone={toneOf(of)}>{inWords(of)}</Label>;
 }
