@@ -73,7 +73,7 @@ export interface Listening extends Pick<RunningServer, 'setCertificate'> {
   readonly adminUrl: string | undefined;
   /**
    * Stops accepting requests and finishes those in progress. With `leave`, a worker leaves a shared port to the other
-   * workers: it stops accepting connections at once, and the clients of its open connections reconnect to other
+   * workers: it stops accepting connections immediately, and the clients of its open connections reconnect to other
    * workers with their next request.
    */
   close(how?: 'stop' | 'leave'): Promise<void>;

@@ -245,8 +245,8 @@ function failuresPerWorker(workers: number): typeof failuresOfAddress {
 }
 
 /**
- * CHOICE: one cell may have half of the requests that the server admits at once, so that a cell that hangs leaves room
- * for the others.
+ * CHOICE: one cell may have half of the requests that the server admits concurrently, so that a cell that hangs leaves
+ * room for the others.
  */
 function maxPerCell({ admission, cells }: ServeConfig): number {
   const isLimited = admission !== undefined && cells.directoryUrl !== undefined;

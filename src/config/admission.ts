@@ -1,7 +1,7 @@
 import type { Reader } from './setting.ts';
 import type { Settings } from './settings.ts';
 
-/** The limits of the work that a server accepts at once. */
+/** The limits of the work that a server accepts concurrently. */
 export interface AdmissionSettings {
   /** The maximum number of requests in progress. */
   requests: number;
@@ -15,7 +15,7 @@ export interface AdmissionSettings {
 const SPARED_CONNECTIONS = 2;
 
 /**
- * Returns the limits of the work that a server accepts at once.
+ * Returns the limits of the work that a server accepts concurrently.
  *
  * CHOICE: together, writes and signing have two places fewer than there are connections, and each has half of them. So
  * when all changes hang, for example on a synchronous standby that is unavailable, reads still have two connections.

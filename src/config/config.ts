@@ -236,7 +236,7 @@ export function readServeConfig(
   return Object.freeze(config);
 }
 
-/** Returns the databases of a server, with the limits of the work that each of them accepts at once. */
+/** Returns the databases of a server, with the limits of the work that each of them accepts concurrently. */
 function serveCells(reader: Reader<Settings, 'serve'>, env: Environment) {
   const { value } = reader;
   const poolSize = value('databasePool');

@@ -4,7 +4,7 @@ import { LRUCache } from 'lru-cache';
  * Limits the concurrent webhook requests of a process. Each request needs a socket and memory, and a request that hangs
  * keeps them until its timeout.
  *
- * An endpoint may have two requests at once until its first success, then sixteen, and one while it fails. While a
+ * An endpoint may have two concurrent requests until its first success, then sixteen, and one while it fails. While a
  * request has lasted longer than a second, its endpoint counts as slow and may have four. Unproven and slow endpoints
  * share a smaller number of slots, so most slots stay available to the others. If several endpoints wait, the app with
  * the fewest requests comes next.
@@ -72,7 +72,7 @@ interface Slot {
 export function createDeliverySlots(): DeliverySlots {
   const total: Counts = { all: 0, unproven: 0 };
   const ofApps = new Map<string, Counts>();
-  // `max` would reserve the memory at once, for every cell of the process.
+  // `max` would reserve the memory immediately, for every cell of the process.
   const standings = new LRUCache<string, Endpoint['standing']>({
     maxSize: MAX_REMEMBERED,
     sizeCalculation: () => 1,

@@ -21,8 +21,8 @@ export interface Job {
    */
   readonly isUpkeep?: boolean;
   /**
-   * Runs one bounded batch in transactions of its own. Several processes may run the same job at once, so the job
-   * claims the rows that it works on. Returns whether more can be done immediately.
+   * Runs one bounded batch in transactions of its own. Several processes may run the same job at the same time, so the
+   * job claims the rows that it works on. Returns whether more can be done immediately.
    *
    * @param again runs the job once more. Work that continues after the batch may call it later.
    */

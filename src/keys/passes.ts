@@ -9,7 +9,7 @@ import { holdsConnection } from '../storage/own-kysely.ts';
 // connection and its locks. Therefore the work runs in passes:
 //
 // - A call whose result is already known returns it.
-// - A call that the unit of work makes before it holds a connection, which is the common case, is made at once. The
+// - A call that the unit of work makes before it holds a connection, which is the common case, is made immediately. The
 //   work waits for the result and goes on. If the call took longer than `FRESH_MS`, however, the pass of a unit of work
 //   is aborted, because the rows that it has read may have changed.
 // - A call that the unit of work makes while it holds a connection is recorded, and the pass is aborted: its unit of

@@ -15,8 +15,8 @@ import { callHandlers, MessageError, operationNames } from './protocol.ts';
 import { toSentError } from './signer-errors.ts';
 
 /**
- * CHOICE: the maximum number of calls of one connection at once. It exceeds the number of requests that a server signs
- * at once.
+ * CHOICE: the maximum number of concurrent calls of one connection. It exceeds the number of requests that a server
+ * signs concurrently.
  */
 export const MAX_IN_FLIGHT = 4_096;
 

@@ -34,8 +34,8 @@ export interface SignerKeyStore {
 }
 
 /**
- * CHOICE: after the connection to a signer is lost, it is opened again at once. If it keeps breaking, the pause grows
- * to five seconds.
+ * CHOICE: after the connection to a signer is lost, it is opened again immediately. If it keeps breaking, the pause
+ * grows to five seconds.
  */
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 5_000;
@@ -59,9 +59,9 @@ interface Current {
 }
 
 /**
- * Connects to a signer, and reconnects whenever the connection ends. Until then, calls fail at once with an error that
- * `isUnavailable` recognizes. If the signer has announced that it is stopping, calls wait for the next signer for up to
- * `RESTART_MS`.
+ * Connects to a signer, and reconnects whenever the connection ends. Until then, calls fail immediately with an error
+ * that `isUnavailable` recognizes. If the signer has announced that it is stopping, calls wait for the next signer for
+ * up to `RESTART_MS`.
  *
  * @throws when the first connection fails.
  */

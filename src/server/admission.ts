@@ -213,7 +213,7 @@ interface Queue {
   refused(): number;
 }
 
-/** Returns a queue that admits at most `permits` requests at once, in the order of arrival. */
+/** Returns a queue that admits at most `permits` requests concurrently, in the order of arrival. */
 function createQueue(permits: number, { limits, now }: AdmissionOptions): Queue {
   let free = permits;
   let refused = 0;

@@ -146,7 +146,7 @@ const writeHalf: WriteResponse = (response, { status, headers }, text) => {
   response.write(bytes.subarray(0, Math.floor(bytes.length / 2)), () => response.destroy());
 };
 
-/** Returns a writer that sends the head at once, and then equal parts of the body with pauses in between. */
+/** Returns a writer that sends the head immediately, and then equal parts of the body with pauses in between. */
 function slowly(delayMs: number, stopping: AbortSignal): WriteResponse {
   return (response, { status, headers }, text = '') => {
     const bytes = Buffer.from(text);

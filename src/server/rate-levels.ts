@@ -17,7 +17,7 @@ export interface Allowance {
 /** The state of a bucket after a request for points. */
 interface Usage {
   readonly isGranted: boolean;
-  /** The points in use. Above the capacity when several processes have granted too much at once. */
+  /** The points in use. Above the capacity when several processes have granted too much at the same time. */
   readonly level: number;
 }
 
@@ -122,7 +122,7 @@ function drained({ level, atMs, perSecond }: Bucket, nowMs: number): number {
 
 /**
  * Returns how many of the unsettled points are charged to the table. While a statement hangs, points accumulate
- * although most of them have been refilled. Charging all of them at once would refuse a caller who never exceeded the
+ * although most of them have been refilled. Charging all of them together would refuse a caller who never exceeded the
  * limit.
  */
 function owed({ unsettled, sinceMs, perSecond }: Bucket, nowMs: number): number {

@@ -8,7 +8,7 @@ interface RateLimit {
   /** Per `durationSeconds`. */
   readonly points: number;
   readonly durationSeconds: number;
-  /** The maximum number of points that can be used at once after a quiet period. Default: `points`. */
+  /** The maximum number of points that can be used in one burst after a quiet period. Default: `points`. */
   readonly burst?: number;
 }
 

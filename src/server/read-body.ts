@@ -199,8 +199,8 @@ function collect(
 }
 
 /**
- * Returns the declared size if it is small enough to allocate at once; for larger or undeclared sizes, the next power
- * of two.
+ * Returns the declared size if it is small enough to allocate in one piece; for larger or undeclared sizes, the next
+ * power of two.
  */
 function capacityFor(filled: number, declared: number | undefined): number {
   if (declared !== undefined && declared >= filled && declared <= FIRST_BYTES) return declared;

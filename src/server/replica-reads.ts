@@ -27,8 +27,8 @@ interface ReplicaOptions {
 /**
  * CHOICE: lists (`list…` operations) read from the replica while it is at most a second behind. All other reads go to
  * the primary, and so do the lists of an app that has changed something through this process within two seconds. An app
- * thus sees its own changes, and can read at once what it has just created. With several processes, a list can be up to
- * a second older than a change that another process has acknowledged.
+ * thus sees its own changes, and can immediately read what it has just created. With several processes, a list can be
+ * up to a second older than a change that another process has acknowledged.
  */
 export function createReplicaReads({ primary, replica, lagMs, now }: ReplicaOptions): ReplicaReads {
   /** When each app last changed something, in the order of the changes. */

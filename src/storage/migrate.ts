@@ -4,8 +4,8 @@ import type { Orm } from './open-database.ts';
 import { splitStatements } from './schema/migration-statements.ts';
 
 /**
- * The key of the advisory lock that keeps two processes from migrating at once. The number is arbitrary, but must never
- * change, because different versions must exclude each other.
+ * The key of the advisory lock that keeps two processes from migrating at the same time. The number is arbitrary, but
+ * must never change, because different versions must exclude each other.
  */
 const MIGRATION_LOCK = 4_010_158;
 

@@ -15,7 +15,7 @@ interface HungOptions {
   readonly pool: Pool;
   /**
    * Queries PostgreSQL over another connection, with its own time limit. Default: none, so that a silent connection is
-   * destroyed at once.
+   * destroyed immediately.
    */
   readonly ask: (<Row>(sql: string) => Promise<readonly Row[]>) | undefined;
   /** Whether the backend ids that our connections know are not those of their backends, as behind PgBouncer. */

@@ -180,7 +180,7 @@ export interface TestSandbox extends Caller, AsyncDisposable {
   /** Returns the events so far, oldest first. */
   events(type?: string, filter?: EventFilter): Promise<readonly SandboxEvent[]>;
   /**
-   * Waits for the first event of a type, and returns it at once if it was already recorded. Rejects after
+   * Waits for the first event of a type, and returns it immediately if it was already recorded. Rejects after
    * `timeoutMs`, by default 5000.
    */
   waitForEvent(type: string, filter?: EventFilter & { readonly timeoutMs?: number }): Promise<SandboxEvent>;

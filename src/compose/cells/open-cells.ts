@@ -21,8 +21,9 @@ import {
 const RETRY_MS = 5_000;
 
 /**
- * CHOICE: this many cells start at once, first attempts and retries together. With hundreds, the event loop would be too
- * late for the time limits of their connections. A cell whose database hangs keeps its place for some seconds.
+ * CHOICE: this many cells start at the same time, first attempts and retries together. With hundreds, the event loop
+ * would be too late for the time limits of their connections. A cell whose database hangs keeps its place for some
+ * seconds.
  */
 const STARTS_AT_ONCE = 16;
 
@@ -34,8 +35,8 @@ const MAX_CACHED = 100_000;
 const MAX_ABSENT = 10_000;
 const WARN_EVERY_MS = 1_000;
 /**
- * CHOICE: at most this many look-ups run at once. Further ones are rejected, because the directory is slow or flooded
- * with unknown apps.
+ * CHOICE: at most this many look-ups run at the same time. Further ones are rejected, because the directory is slow or
+ * flooded with unknown apps.
  */
 const MAX_LOOK_UPS = 256;
 

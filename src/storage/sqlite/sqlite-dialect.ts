@@ -113,7 +113,7 @@ export function replaceHandle(slot: SqliteSlot, handle: Database): Database {
  * - A transaction begins with its first statement, so a unit of work blocks no others before it uses the database.
  *   Deriving a key, for example, takes milliseconds.
  * - The next transaction may begin before a commit is on disk.
- * - SQLite commits several transactions at once.
+ * - SQLite commits several transactions together.
  * - Reads of the same turn of the event loop share a transaction.
  *
  * INVARIANT: the handle is a single connection, so all other callers wait while a transaction is open.

@@ -162,7 +162,7 @@ const definitions: readonly Definition[] = [
   {
     name: 'clock',
     description:
-      'Reads the clock of the sandbox, or sets, advances, freezes or resumes it. Due jobs run at once.',
+      'Reads the clock of the sandbox, or sets, advances, freezes or resumes it. Due jobs run immediately.',
     readOnly: false,
     properties: {
       now_ms: integer('Sets the time, Unix milliseconds.'),

@@ -44,7 +44,7 @@ export const LinkedAccountEntity = defineEntity({
     latestVerifiedAtMs: p.bigint('number').strictNullable(),
     /**
      * The time from which the account can be used to log in, if it was linked without a signature by the user's key.
-     * Null if it can be used at once.
+     * Null if it can be used immediately.
      */
     usableAtMs: p.bigint('number').strictNullable(),
   },

@@ -195,7 +195,7 @@ async function createWebhookSecret(context: OperationContext, endpointId: string
  *
  * CHOICE: the default overlap is one day. With an overlap of 0, earlier secrets stop signing immediately.
  *
- * @throws ApiError not_found; invalid_state when too many secrets are valid at once.
+ * @throws ApiError not_found; invalid_state when too many secrets are valid at the same time.
  */
 export async function rotateWebhookSecret(
   context: OperationContext,

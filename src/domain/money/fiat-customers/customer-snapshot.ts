@@ -167,7 +167,7 @@ export interface PolledCustomer {
 
 /**
  * Reads the verifications of a user or an organization, newest first. Polls the provider about verifications that were
- * last polled more than five seconds ago, so that a revocation shows at once. If the provider is unreachable, the
+ * last polled more than five seconds ago, so that a revocation shows immediately. If the provider is unreachable, the
  * stored status is used.
  *
  * @throws ApiError not_found

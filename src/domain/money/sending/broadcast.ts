@@ -165,10 +165,10 @@ export interface SentTransaction extends SignedBytes {
 /**
  * Signs a built transaction, stores its bytes, and schedules the broadcast for after the commit.
  *
- * CHOICE: an earlier transaction with a lower nonce may not have reached the chain, and may never reach it. Sent at
- * once, this one could wait for that nonce forever. In this case the response comes before the broadcast. The job
- * broadcasts this transaction after the earlier one. If the earlier one ends without effect, this one ends as `failed`
- * without being sent.
+ * CHOICE: an earlier transaction with a lower nonce may not have reached the chain, and may never reach it. Sent
+ * immediately, this one could wait for that nonce forever. In this case the response comes before the broadcast. The
+ * job broadcasts this transaction after the earlier one. If the earlier one ends without effect, this one ends as
+ * `failed` without being sent.
  *
  * @throws ApiError transaction_broadcast_failure when the identical transaction was sent before; after the commit, what
  * `broadcastTransaction` throws.

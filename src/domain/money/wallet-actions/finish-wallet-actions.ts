@@ -25,8 +25,8 @@ export interface EndedAction {
 }
 
 /**
- * Settles actions whose steps have all ended, and records their events. Several processes can run it at once, because
- * each skips rows that another has claimed. Returns the settled actions.
+ * Settles actions whose steps have all ended, and records their events. Several processes can run it at the same time,
+ * because each skips rows that another has claimed. Returns the settled actions.
  */
 export async function finishWalletActions(
   services: Pick<Services, 'ids' | 'prices'>,

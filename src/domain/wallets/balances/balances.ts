@@ -41,7 +41,7 @@ export interface Holding {
 const AT_ONCE = 8;
 
 /**
- * Reads the balances of addresses, several at once.
+ * Reads the balances of addresses, several concurrently.
  *
  * @returns the holdings in the order of the queries and their assets.
  * @throws ApiError not_supported for a chain that is not configured; unavailable when a chain cannot be reached,

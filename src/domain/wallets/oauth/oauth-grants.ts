@@ -54,7 +54,8 @@ export async function revokeGrant(context: OperationContext, grantId: string): P
 /**
  * Ends a grant: its tokens cannot be refreshed, and its keys no longer sign.
  *
- * CHOICE: the keys end at once, although the access token with which they were obtained stays valid for up to an hour.
+ * CHOICE: the keys end immediately, although the access token with which they were obtained stays valid for up to an
+ * hour.
  */
 async function endGrant(
   { em, nowMs }: Pick<OperationContext, 'em' | 'nowMs'>,
@@ -91,7 +92,7 @@ const DAY_MS = 24 * 60 * 60_000;
 /**
  * Exchanges the refresh token of a grant for the next pair of tokens.
  *
- * CHOICE: a token that is used twice revokes its grant at once, without a grace period (RFC 9700 section 4.14.2),
+ * CHOICE: a token that is used twice revokes its grant immediately, without a grace period (RFC 9700 section 4.14.2),
  * because the server cannot tell which of the two callers stole it.
  *
  * @throws ApiError invalid_grant

@@ -53,7 +53,7 @@ interface NamedAccount {
  * sign with. The app decides who that user is. Every account counts as a way to log in, not only the kinds that this
  * server accepts today.
  *
- * @returns the time from which a new account may be used to log in, Unix ms; null if at once.
+ * @returns the time from which a new account may be used to log in, Unix ms; null if it may be used immediately.
  * @throws ApiError what `requireOwner` throws.
  */
 async function authorizeIdentityChange(context: OperationContext, user: StoredUser): Promise<number | null> {

@@ -270,7 +270,7 @@ export async function sealUnderUsers<Key extends DrawnKey>(
     authorities.push(await authorityUnder(context, ownerId, wallet));
     if (authorities[0] === undefined) return [...keys];
   }
-  // Start all calls at once, so that one run can make them all if the key store is in another process.
+  // Start all calls together, so that one run can make them all if the key store is in another process.
   return Promise.all(
     keys.map(async (key, index) => {
       const authority = authorities[index];

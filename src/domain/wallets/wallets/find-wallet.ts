@@ -205,7 +205,7 @@ interface PageInput {
  * Lists one page of the app's wallets, newest first.
  *
  * @param cursor the `nextCursor` of the previous page; `limit` is 1 to 100, and 100 by default.
- * @throws ApiError invalid_data for an unknown cursor, an invalid key, or both owner filters at once.
+ * @throws ApiError invalid_data for an unknown cursor, an invalid key, or both owner filters together.
  */
 export async function listWallets(
   context: ListContext,

@@ -259,6 +259,6 @@ export async function checkMasterKey(em: SqlEntityManager, keyStore: KeyStore): 
     sealedSecret: Buffer.from(sealed.sealedSecret),
     wrappedDataKey: Buffer.from(sealed.wrappedDataKey),
   };
-  // Several processes may start for the first time at once.
+  // Several processes may start for the first time at the same time.
   await em.upsert(MasterKeyCheckEntity, check, { onConflictAction: 'ignore' });
 }

@@ -45,7 +45,9 @@ export function makeHistory(store: ChainStore): History {
   /** Returns the number of the newest change that is no longer stored, over all chains. */
   const deleted = (): number =>
     store.first<{ last: number | null }>('select max(position) as last from temp.deleted_changes')?.last ?? 0;
-  /** Returns the number of the latest change. From time to time, it also deletes many of the oldest changes at once. */
+  /**
+   * Returns the number of the latest change. From time to time, it also deletes many of the oldest changes together.
+   */
   function position(): number {
     const last =
       store.first<{ last: number }>("select seq as last from temp.sqlite_sequence where name = 'changes'")

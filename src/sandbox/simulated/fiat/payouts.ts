@@ -71,7 +71,7 @@ export function simulatePayouts(
       const chain = await parts.chain(known.caip2);
       return store.atomically(() => {
         if (chain !== undefined) takeDeposits(parts, id, chain);
-        // If the clock was moved, several steps may be due at once.
+        // If the clock was moved, several steps may be due together.
         while (chain !== undefined && advance(parts, id, chain));
         return viewOf(findPayout(parts, id)!);
       });
