@@ -115,7 +115,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "endAttachments"
    },
    {
-    "text": "the cards end, because the user got them as the wallet's owner. The owner's approvals on the chain stay, but no card can use them any more.",
+    "text": "the cards end, because the user got them as the wallet's owner. The owner's approvals on the chain stay, but no card can use them.",
     "path": "src/domain/wallets/wallets/update-wallet.ts",
     "symbol": "endCards"
    },
@@ -1103,12 +1103,12 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "the keys end at once, although the access token with which they were obtained stays valid for up to an hour.",
+    "text": "the keys end immediately, although the access token with which they were obtained stays valid for up to an hour.",
     "path": "src/domain/wallets/oauth/oauth-grants.ts",
     "symbol": "endGrant"
    },
    {
-    "text": "a token that is used twice revokes its grant at once, without a grace period (RFC 9700 section 4.14.2), because the server cannot tell which of the two callers stole it.",
+    "text": "a token that is used twice revokes its grant immediately, without a grace period (RFC 9700 section 4.14.2), because the server cannot tell which of the two callers stole it.",
     "path": "src/domain/wallets/oauth/oauth-grants.ts",
     "symbol": "refreshGrant"
    },
@@ -2220,7 +2220,7 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "the keys end at once, although the access token with which they were obtained stays valid for up to an hour.",
+    "text": "the keys end immediately, although the access token with which they were obtained stays valid for up to an hour.",
     "path": "src/domain/wallets/oauth/oauth-grants.ts",
     "symbol": "endGrant"
    }
@@ -2628,7 +2628,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "endAttachments"
    },
    {
-    "text": "the cards end, because the user got them as the wallet's owner. The owner's approvals on the chain stay, but no card can use them any more.",
+    "text": "the cards end, because the user got them as the wallet's owner. The owner's approvals on the chain stay, but no card can use them.",
     "path": "src/domain/wallets/wallets/update-wallet.ts",
     "symbol": "endCards"
    },
@@ -2713,7 +2713,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "broadcastTransaction"
    },
    {
-    "text": "an earlier transaction with a lower nonce may not have reached the chain, and may never reach it. Sent at once, this one could wait for that nonce forever. In this case the response comes before the broadcast. The job broadcasts this transaction after the earlier one. If the earlier one ends without effect, this one ends as `failed` without being sent.",
+    "text": "an earlier transaction with a lower nonce may not have reached the chain, and may never reach it. Sent immediately, this one could wait for that nonce forever. In this case the response comes before the broadcast. The job broadcasts this transaction after the earlier one. If the earlier one ends without effect, this one ends as `failed` without being sent.",
     "path": "src/domain/money/sending/broadcast.ts",
     "symbol": "sendBuilt"
    },
