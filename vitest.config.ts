@@ -54,9 +54,15 @@ export default defineConfig({
       'test/support/postgres/postgres-on-demand.ts',
       'test/ledger/global-setup.ts',
     ],
-    setupFiles: ['test/ledger/setup-file.ts', 'test/support/postgres/return-databases.ts'],
+    setupFiles: [
+      'test/ledger/setup-file.ts',
+      'test/support/postgres/return-databases.ts',
+      'test/support/processes/end-with-file.ts',
+    ],
     testTimeout: 90_000,
     hookTimeout: 120_000,
+    // The default of one second fails while the machine starts other servers.
+    expect: { poll: { timeout: 20_000 } },
     // Two cores: more workers only make the tests that measure patience (PostgreSQL, HTTPS) time out.
     maxWorkers: 2,
     sequence: { sequencer: LongestFirst },

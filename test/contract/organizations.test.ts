@@ -203,7 +203,7 @@ describe('organizations', () => {
       status: 409,
       body: { error: 'the wallet already belongs to an entity', code: 'wallet_entity_already_set' },
     });
-  }, 60_000);
+  });
 });
 
 describe('secrets of an organization', () => {

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { endWithFile } from './processes/left-over.ts';
 
 /** A separate anvil on a free port. Only `evm_mine` mines blocks. */
 export interface Anvil extends AsyncDisposable {
@@ -26,6 +27,7 @@ export async function startAnvil(
       stdio: ['ignore', 'pipe', 'inherit'],
     },
   );
+  endWithFile(node);
   const url = await new Promise<string>((resolve, reject) => {
     node.once('error', reject);
     node.once('exit', (code) => reject(new Error(`anvil ended with ${code}`)));

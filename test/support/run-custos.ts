@@ -6,6 +6,7 @@ import { format, promisify } from 'node:util';
 import { Agent, type Dispatcher } from 'undici';
 import { runCommandLine } from '../../src/cli/program.ts';
 import { isLong } from '../figures/figure.ts';
+import { endWithFile } from './processes/left-over.ts';
 
 const root = join(import.meta.dirname, '..', '..');
 const program = join(root, 'dist', 'custos.js');
@@ -105,6 +106,7 @@ export async function serveCustos(args: readonly string[], options: RunOptions =
     options,
   );
   await waitFor(() => existsSync(readyFile) || custos.process.exitCode !== null).catch((cause: unknown) => {
+    custos.process.kill('SIGKILL');
     throw new Error(`custos is not ready: ${JSON.stringify(custos.output())}`, { cause });
   });
   if (!existsSync(readyFile)) throw new Error(`custos ended: ${(await custos.ended()).stderr}`);
@@ -164,9 +166,7 @@ async function start(
     ...{ cwd, stdio },
   });
   // A failing test must not leave a server behind.
-  const kill = (): void => void child.kill('SIGKILL');
-  process.once('exit', kill);
-  child.once('exit', () => process.off('exit', kill));
+  endWithFile(child);
   return child;
 }
 
@@ -185,7 +185,7 @@ function ended(child: ChildProcess): Promise<number | null> {
 }
 
 /** Long runs may share the machine with other programs. */
-const START_MS = isLong ? 300_000 : 20_000;
+const START_MS = isLong ? 300_000 : 60_000;
 
 /** Waits. The default limit is the time that a start may take. */
 export async function waitFor(condition: () => boolean, limitMs = START_MS): Promise<void> {

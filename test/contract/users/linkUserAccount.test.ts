@@ -170,7 +170,7 @@ test('the 501st account is refused', async () => {
     body: { wallets: [{ chain_type: 'ethereum' }] },
   });
   expect(made).toEqual(full);
-}, 60_000);
+});
 
 test('an unknown user', async () => {
   await using sandbox = await startSandbox();

@@ -37,7 +37,7 @@ test('a backup of a running sandbox has everything acknowledged before it, and i
       while (!isDone) made.push((await createWallet(sandbox)).body);
     })();
     for (const backup of backups) {
-      await expect.poll(() => made.length, { timeout: 20_000 }).toBeGreaterThan(3 * (before.length + 1));
+      await expect.poll(() => made.length, { timeout: 60_000 }).toBeGreaterThan(3 * (before.length + 1));
       before.push([...made]);
       await backUpFolder(folder, backup);
     }
@@ -105,7 +105,7 @@ test('a restored sandbox whose chain is a node holds its changes until they are 
       ({ status: is }) => is,
       () => 503,
     );
-  await expect.poll(status, { timeout: 20_000 }).toBe(200);
+  await expect.poll(status, { timeout: 60_000 }).toBe(200);
 });
 
 test('a restore replaces nothing by itself, and keeps what it replaces', async () => {

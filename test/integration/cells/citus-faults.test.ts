@@ -214,7 +214,7 @@ describe.runIf(isRun)(
       await cells.restart();
       expect(await held()).toBe(503);
       await cells.run('restored', 'release', '--cell', 'two');
-      await expect.poll(held, { timeout: 10_000 }).toBe(200);
+      await expect.poll(held, { timeout: 30_000 }).toBe(200);
       rmSync(`${worker.folder}.lost`, { recursive: true });
     });
   },

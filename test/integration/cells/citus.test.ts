@@ -52,7 +52,7 @@ describe.runIf(citusUrl !== undefined)('two cells on a cluster of Citus (needs T
     const work = [load(), load(), load()];
     await cells.move('one', to);
     const known = acknowledged.length;
-    await expect.poll(() => acknowledged.length, { timeout: 20_000 }).toBeGreaterThan(known + 20);
+    await expect.poll(() => acknowledged.length, { timeout: 60_000 }).toBeGreaterThan(known + 20);
     isOver = true;
     await Promise.all(work);
     expect(await cells.ownerOf('one')).toEqual(to);
@@ -74,7 +74,7 @@ describe.runIf(citusUrl !== undefined)('two cells on a cluster of Citus (needs T
     expect((await cells.createWallet('one')).status).toBe(200);
     expect(await cells.ask(`select cause from "${two}".restores`)).toEqual([{ cause: 'copied' }]);
     await cells.run('restored', 'release', '--cell', 'two');
-    await expect.poll(async () => (await cells.createWallet('two')).status, { timeout: 10_000 }).toBe(200);
+    await expect.poll(async () => (await cells.createWallet('two')).status, { timeout: 30_000 }).toBe(200);
   });
 
   test('a server that would connect to a worker refuses, with advice', async () => {

@@ -225,7 +225,7 @@ test('a node that forgets where its list was continued is asked from the newest 
   expect(reader.hashes()).toEqual([deposit]);
 });
 
-test('an address that nodes disagree about does not stop the others', { timeout: 20_000 }, async () => {
+test('an address that nodes disagree about does not stop the others', async () => {
   const ledger = makeLedger();
   await using honest = await startNode(ledger);
   let isLying = true;

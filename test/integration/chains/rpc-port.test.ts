@@ -195,7 +195,7 @@ describe('over WebSocket', () => {
     socket.send('{');
     for (let id = 0; id < 1_000; id += 1) socket.send(JSON.stringify({ ...call('eth_chainId'), id }));
     socket.send(Buffer.from([0xff, 0xfe]));
-    await expect.poll(() => received.length, { timeout: 20_000 }).toBe(1_002);
+    await expect.poll(() => received.length, { timeout: 60_000 }).toBe(1_002);
     const errors = received.filter((each) => (each as { error?: unknown }).error !== undefined);
     expect(errors).toMatchObject([{ error: { code: -32_700 } }, { error: { code: -32_700 } }]);
     expect(received.slice(1, -1)).toMatchObject(Array.from({ length: 1_000 }, (_, id) => ({ id })));

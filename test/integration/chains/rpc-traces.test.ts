@@ -354,7 +354,7 @@ describe('bounds', () => {
     expect(errors.at(-1)).toMatchObject({ error: { code: -32_002 } });
     // Generous, for a busy machine: an execution gives others a turn every 10 ms.
     expect(stallMs).toBeLessThan(500);
-  }, 30_000);
+  });
 
   test('a trace of calls has at most 10 MB of inputs', async () => {
     // An endless loop that calls an account with a megabyte of memory each time.

@@ -82,7 +82,7 @@ describe.each(kinds)('on %s, with a server that is killed', (kind) => {
     home = await homes[kind](node.url, { rewards: { distributor, merklUrl: merkl.url } });
     server = await home.start();
     await setUp();
-  }, 60_000);
+  });
   afterEach(async () => {
     await server.kill();
     await merkl[Symbol.asyncDispose]();

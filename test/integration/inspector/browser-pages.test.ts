@@ -174,7 +174,7 @@ describe.skipIf(isSkipped)('pages of the inspector in a browser', () => {
         },
       });
       count += 1;
-      await expect.poll(() => actions.getByRole('link').count(), { timeout: 5_000 }).toBe(count);
+      await expect.poll(() => actions.getByRole('link').count(), { timeout: 30_000 }).toBe(count);
     });
   });
 

@@ -106,7 +106,9 @@ describe.each(databaseKinds)('%s', (kind) => {
     expect(await lookAt(startMs)).toEqual(['sequence-audit']);
   });
 
-  test('a change of this process is found without waiting for the pause of an idle job', async () => {
+  test('a change of this process is found without waiting for the pause of an idle job', {
+    retry: 2,
+  }, async () => {
     const looked = Promise.withResolvers<number>();
     const followed = Promise.withResolvers<number>();
     const observe = (name: string): void => {

@@ -49,7 +49,7 @@ test('a server whose signer is lost serves reads, and signs again with one that 
     expect(await server.call(`/v1/wallets/${id}`)).toMatchObject({ status: 200 });
     for (const ask of [sign, () => server.call('/v1/wallets', { chain_type: 'solana' })])
       expect(await ask()).toMatchObject({ status: 503, retryAfter: expect.stringMatching(/^\d+$/) });
-    await expect.poll(readiness, { timeout: 5_000 }).toBe(503);
+    await expect.poll(readiness, { timeout: 30_000 }).toBe(503);
 
     // What remains is the key and a copy of the state.
     const copy = join(folder, 'copied-state');
@@ -58,10 +58,10 @@ test('a server whose signer is lost serves reads, and signs again with one that 
     const startedMs = performance.now();
     signer = await startSigner(copy);
     const listeningMs = performance.now() - startedMs;
-    await expect.poll(async () => (await sign()).status, { timeout: 10_000, interval: 20 }).toBe(200);
+    await expect.poll(async () => (await sign()).status, { timeout: 30_000, interval: 20 }).toBe(200);
     const recoveredMs = performance.now() - startedMs;
     expect((await sign()).body).toEqual(signed.body);
-    await expect.poll(readiness, { timeout: 5_000 }).toBe(200);
+    await expect.poll(readiness, { timeout: 30_000 }).toBe(200);
     // The longest pause between two attempts of the server.
     expect(recoveredMs - listeningMs).toBeLessThan(5_000 + 1_000);
     if (process.env.TEST_LONG === '1')

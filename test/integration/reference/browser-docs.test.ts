@@ -66,7 +66,7 @@ describe.skipIf(isSkipped)('the reference in a browser', () => {
     },
   );
 
-  test.each(pages)('$path is small, and usable soon', async ({ path, ready }) => {
+  test.each(pages)('$path is small, and usable soon', { retry: 2 }, async ({ path, ready }) => {
     await using window = await openWindow(browser, looks[0]);
     const startMs = performance.now();
     await window.page.goto(sandbox.baseUrl + path);

@@ -46,7 +46,7 @@ test('every link of every page leads to a file of the folder, and to a section t
     }
   }
   expect(faults).toEqual([]);
-}, 60_000);
+});
 
 test('no page names the machine that wrote it, and none loads from another host', () => {
   // A sandbox without `--data` keeps its certificate authority in the folder of temporary files.

@@ -42,7 +42,7 @@ describe.runIf(isLong && hasDebianPostgres)('a major upgrade of PostgreSQL by a 
     expect(signature.status).toBe(200);
     // 1. Wait until all records have their place in the log, and stop all servers.
     const pending = async () => (await askNode(node, 'select from audit_pending', 'custos')).length;
-    await expect.poll(pending, { timeout: 10_000 }).toBe(0);
+    await expect.poll(pending, { timeout: 30_000 }).toBe(0);
     expect((await before.stop()).code).toBe(0);
     // 2. Export the log.
     const folder = join(temporaryFolder(), 'log');
@@ -83,7 +83,7 @@ describe.runIf(isLong && hasDebianPostgres)('a major upgrade of PostgreSQL by a 
       expect(await runCommand(['restored', 'release'], { env })).toMatchObject({ code: 0 });
       expect(await runCommand(['restored', 'accept', '--all'], { env })).toMatchObject({ code: 0 });
       const sign = async () => (await after.call(path, hello)).status;
-      await expect.poll(sign, { timeout: 10_000 }).toBe(200);
+      await expect.poll(sign, { timeout: 30_000 }).toBe(200);
       expect((await after.call(path, hello)).body).toEqual(signature.body);
       // 8. The others hold nothing.
       const other = await before.startBeside({ DATABASE_URL: newUrl });

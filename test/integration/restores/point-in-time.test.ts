@@ -127,7 +127,7 @@ describe.runIf(isRun)('recovery to a point in time', () => {
     });
     expect(await runCommand(['restored', 'release'], { env: after })).toMatchObject({ code: 0 });
     const create = () => again.call('POST', '/v1/wallets', { chain_type: 'ethereum' });
-    await expect.poll(async () => (await create()).status, { timeout: 10_000 }).toBe(200);
+    await expect.poll(async () => (await create()).status, { timeout: 30_000 }).toBe(200);
     expect(await again.call('POST', path, payment, 'second')).toMatchObject({
       status: 400,
       body: { code: 'transaction_broadcast_failure' },

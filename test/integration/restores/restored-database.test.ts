@@ -150,7 +150,7 @@ test('a server on a restored database repeats no payment, and the report names w
   expect(await metrics()).toContain('\ncustos_changes_held 1\n');
 
   await releaseChanges(config, false);
-  await expect.poll(async () => (await pay(server, idler, 'idle')).status, { timeout: 20_000 }).toBe(200);
+  await expect.poll(async () => (await pay(server, idler, 'idle')).status, { timeout: 60_000 }).toBe(200);
   expect(await metrics()).toContain('\ncustos_changes_held 0\n');
   const refusal = {
     status: 400,

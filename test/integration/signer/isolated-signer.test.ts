@@ -268,11 +268,11 @@ test.skipIf(process.platform !== 'linux' || process.env.TEST_LONG !== '1')(
       new Set(['503 2']),
     );
     await expect
-      .poll(async () => (await call(`/v1/wallets/${wallet.id}/rpc`, hello)).status, { timeout: 10_000 })
+      .poll(async () => (await call(`/v1/wallets/${wallet.id}/rpc`, hello)).status, { timeout: 30_000 })
       .toBe(200);
     expect(signerPid()).not.toBe(pid);
   },
-  40_000,
+  90_000,
 );
 
 test.skipIf(process.platform !== 'linux')('the signer ends with a server that is killed', async () => {

@@ -34,7 +34,7 @@ test('databases that are returned are dropped, as soon as they have no connectio
     await returnDatabases();
     return existing();
   };
-  await expect.poll(returnAnother, { timeout: 20_000 }).toEqual([]);
+  await expect.poll(returnAnother, { timeout: 60_000 }).toEqual([]);
 });
 
 test('a new database has the schema and no rows, whatever was done to the one before', async () => {

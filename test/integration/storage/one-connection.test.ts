@@ -59,7 +59,7 @@ test.each(posts.map((operation) => [operation.operationId, operation] as const))
     const statuses = await atOnce(AT_ONCE, id, () => ({ path: known, query, body }));
     expect(statuses).toHaveLength(AT_ONCE);
   },
-  60_000,
+  90_000,
 );
 
 describe('two hundred at once are executed with two connections', () => {

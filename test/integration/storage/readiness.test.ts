@@ -73,7 +73,7 @@ test('an unresponsive one is reported as not ready within seconds', async () => 
           () => 'ready',
           () => 'not ready',
         ),
-      { timeout: 10_000 },
+      { timeout: 30_000 },
     )
     .toBe('ready');
 });

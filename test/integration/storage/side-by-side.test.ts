@@ -88,4 +88,4 @@ test('a server goes on while the next version adds to the schema, and another on
   expect((await fetch(`${server.adminUrl}/readyz`)).status).toBe(200);
   await using another = await start();
   expect(await use(another)).toEqual(fine);
-}, 60_000);
+});

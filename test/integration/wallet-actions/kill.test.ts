@@ -48,7 +48,7 @@ describe.each(['sqlite', 'postgres'] as const)('a transfer on %s whose server is
     node = await startTreacherousNode(anvil.url);
     home = await homes[kind](node.url, { swapRouter: ROUTER_ON_ANVIL });
     server = await home.start();
-  }, 60_000);
+  });
   afterEach(async () => {
     await server.kill();
     await node[Symbol.asyncDispose]();

@@ -86,5 +86,5 @@ test.each(databaseKinds)(
       hole.close();
     }
   },
-  60_000,
+  90_000,
 );

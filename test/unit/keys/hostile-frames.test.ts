@@ -135,7 +135,7 @@ const jsonText = (value: unknown): string | undefined => {
   }
 };
 
-test('any call is answered or ends the connection', { timeout: 30_000 }, async () => {
+test('any call is answered or ends the connection', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.nat({ max: 30 }),

@@ -340,16 +340,17 @@ describe('a stop', () => {
     const endOf = (socket: Socket) =>
       new Promise<number>((resolve) => socket.once('close', () => resolve(performance.now())));
     const ends = Promise.all([endOf(used), endOf(unused)]);
+    const LINGER_MS = 2_000;
     const closedMs = performance.now();
-    const closing = server.close(400);
+    const closing = server.close(LINGER_MS);
     await expect(raw(server.port, [plainGet])).rejects.toMatchObject({ code: 'ECONNREFUSED' });
     answers.used = '';
     used.write(plainGet);
     await closing;
     const [usedMs, unusedMs] = await ends;
     expect(answers.used).toMatch(/^HTTP\/1.1 200 OK\r\n.*connection: close\r\n.*plain/is);
-    expect(usedMs - closedMs).toBeLessThan(390);
-    expect(unusedMs - closedMs).toBeGreaterThan(390);
+    expect(usedMs - closedMs).toBeLessThan(LINGER_MS - 10);
+    expect(unusedMs - closedMs).toBeGreaterThan(LINGER_MS - 10);
   });
 
   test('a stop can be called twice', async () => {
@@ -385,7 +386,7 @@ describe('a client that does not read', () => {
       const beganMs = performance.now();
       socket.write(requests);
       await expect.poll(server.inFlight).toBeGreaterThan(0);
-      await expect.poll(server.inFlight, { timeout: 5_000 }).toBe(0);
+      await expect.poll(server.inFlight, { timeout: 30_000 }).toBe(0);
       expect(performance.now() - beganMs).toBeGreaterThan(UNREAD_MS);
       socket.destroy();
     },
