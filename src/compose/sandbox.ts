@@ -317,7 +317,8 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
       refusals: {
         explain: explainRefusals({ prefix: config.prefix, operations: Object.values(operations), keyNames }),
         isHintSent: config.hints,
-        resources: (refused) => refusedResources(database.orm.em.fork(), refused),
+        resources: (refused) =>
+          refusedResources(database.orm.em.fork(), refused, policyAnalysis({ services, database })),
       },
       metrics,
       adminHost: config.host,

@@ -1,3 +1,4 @@
+import type { PolicyDecision } from '../engine/policy/evaluate.ts';
 import type { ErrorCode } from '../generated/errors.ts';
 
 /** The part of a request that is at fault. `pointer` is a JSON pointer within the part; empty for the whole part. */
@@ -116,11 +117,14 @@ export interface RefusedResources {
   readonly names: ReadonlyMap<string, string>;
   /** The wallet that the path or the `address` of the body names, if it is archived. The time is in Unix ms. */
   readonly archived?: { readonly walletId: string; readonly atMs: number } | undefined;
+  /** The decision of the wallet's policy that denies a request that was refused for lack of funds. */
+  readonly denial?: PolicyDecision | undefined;
 }
 
 /** Reads facts about the resources of a refused request of an app. */
 export type ReadResources = (refused: {
   readonly appId: string;
+  readonly operation: string | undefined;
   readonly pathParameters: Readonly<Record<string, string>>;
   readonly data: RefusedRequest['data'];
   readonly body: unknown;

@@ -4,10 +4,11 @@ import { ConditionSetEntity } from '../domain/access/condition-sets/condition-se
 import { KeyQuorumEntity, KeyQuorumMemberEntity } from '../domain/access/key-quorums/key-quorum.entity.ts';
 import { PolicyEntity } from '../domain/access/policies/policy.entity.ts';
 import { LinkedAccountEntity } from '../domain/access/user-records/user.entity.ts';
-import { WalletEntity } from '../domain/wallets/wallets/wallet.entity.ts';
+import { signersOf, WalletEntity } from '../domain/wallets/wallets/wallet.entity.ts';
 import { normalizeAddress } from '../engine/assets/addresses.ts';
 import type { PolicyDecision } from '../engine/policy/evaluate.ts';
 import type { ReadResources, RefusedResources } from '../ports/refusals.ts';
+import type { PolicyAnalysis } from './control-plane.ts';
 import type {
   SandboxMember,
   SandboxNamed,
@@ -15,6 +16,7 @@ import type {
   SandboxOwner,
   SandboxSubject,
 } from './generated/schemas.ts';
+import { denialBehindFunds } from './policy-trace.ts';
 
 // Reads the names of resources to which the rows of lists refer. Each function reads all names for a page with one
 // statement.
@@ -143,20 +145,22 @@ export async function ownersOf(
 }
 
 /**
- * Returns the names of the app's resources that explanations of refusals mention, and whether the wallet is archived
- * that the path or the `address` of the body names.
+ * Returns the names of the app's resources that explanations of refusals mention, whether the wallet is archived that
+ * the path or the `address` of the body names, and whether its policy would deny a request that lacks funds.
  *
  * INVARIANT: a hint contains no name of another app's resource, because the client reads it.
  */
 export async function refusedResources(
   em: SqlEntityManager,
-  {
+  refused: Refused,
+  analysis: PolicyAnalysis,
+): Promise<RefusedResources> {
+  const {
     appId,
     pathParameters: { wallet_id: walletId, user_id: userId, policy_id: policyId },
     data,
     body,
-  }: Refused,
-): Promise<RefusedResources> {
+  } = refused;
   const names = new Map<string, string>();
   const add = (found: Names): void => {
     for (const [id, name] of found) if (name !== null) names.set(id, name);
@@ -176,7 +180,14 @@ export async function refusedResources(
     const found = await userNames(em, [storedUserId(userId)], appId);
     add(new Map([[userId, found.get(storedUserId(userId)) ?? null]]));
   }
-  const decision = data.decision as PolicyDecision | undefined;
+  // A signer with policies of its own is not bound by the policy of the wallet.
+  const isBound =
+    wallet !== null &&
+    signersOf({ additional_signers: wallet.additionalSigners }).every(
+      ({ overridePolicyIds }) => overridePolicyIds === undefined,
+    );
+  const denial = isBound ? await denialBehindFunds(refused, wallet.id, analysis) : undefined;
+  const decision = (data.decision as PolicyDecision | undefined) ?? denial;
   add(
     await policyNames(
       em,
@@ -199,7 +210,8 @@ export async function refusedResources(
     add(new Map(found.map((set) => [set.id, set.name])));
   }
   const atMs = wallet?.archivedAtMs ?? null;
-  return { names, archived: wallet === null || atMs === null ? undefined : { walletId: wallet.id, atMs } };
+  const archived = wallet === null || atMs === null ? undefined : { walletId: wallet.id, atMs };
+  return { names, archived, denial };
 }
 
 type Refused = Parameters<ReadResources>[0];

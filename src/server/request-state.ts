@@ -169,7 +169,9 @@ export async function resourcesOf(
     route?.operation.id === 'getWalletByAddress';
   if (refusals?.resources === undefined || app === undefined || !isAbout) return undefined;
   try {
-    return await refusals.resources({ appId: app.id, pathParameters, data, body });
+    return await refusals.resources({
+      ...{ appId: app.id, operation: route?.operation.id, pathParameters, data, body },
+    });
   } catch (err) {
     log.error({ err }, 'failed to read the names for the explanation of a refusal');
     return undefined;

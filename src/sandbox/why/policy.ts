@@ -9,7 +9,7 @@ export function whyPolicy(refused: RefusedRequest): Why | undefined {
   const { code, data } = refused;
   const decision = data.decision as PolicyDecision | undefined;
   if (code !== 'policy_violation' || decision === undefined) return undefined;
-  const unit = decision.units.find(({ outcome }) => outcome !== 'allowed');
+  const unit = deniedUnit(decision);
   if (unit === undefined) return undefined;
   const traceId = typeof data.trace_id === 'string' ? data.trace_id : null;
   return because('policy', problemsOf(unit, decision, refused), {
@@ -32,6 +32,16 @@ export function whyPolicy(refused: RefusedRequest): Why | undefined {
             },
           ],
   });
+}
+
+/** Returns why a policy denies a request, or an empty list if it allows it. */
+export function problemsOfDenial(decision: PolicyDecision, refused: RefusedRequest): readonly Problem[] {
+  const unit = deniedUnit(decision);
+  return unit === undefined ? [] : problemsOf(unit, decision, refused);
+}
+
+function deniedUnit({ units }: PolicyDecision): UnitTrace | undefined {
+  return units.find(({ outcome }) => outcome !== 'allowed');
 }
 
 function problemsOf(

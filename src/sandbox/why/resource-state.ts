@@ -1,6 +1,7 @@
 import { assetsOf } from '../../engine/assets/known-assets.ts';
 import { chainOfCaip2 } from '../../engine/assets/known-chains.ts';
-import type { RefusedRequest, Why } from '../../ports/refusals.ts';
+import type { Problem, RefusedRequest, Repair, Why } from '../../ports/refusals.ts';
+import { problemsOfDenial } from './policy.ts';
 import { because, listOf, problem, repeat, resourceIn, timeOf } from './problem.ts';
 import type { KnownOperation } from './unknown-path.ts';
 
@@ -13,8 +14,12 @@ interface Shortfall {
   readonly raw_balance: string;
 }
 
-/** Explains insufficient funds: the needed amount, the balance, and the command that adds the rest. */
-export function whyFunds({ code, data }: RefusedRequest): Why | undefined {
+/**
+ * Explains insufficient funds: the needed amount, the balance, and the command that adds the rest. A policy that would
+ * deny the request with these funds is explained as well.
+ */
+export function whyFunds(refused: RefusedRequest): Why | undefined {
+  const { code, data, resources } = refused;
   const shortfall = data.shortfall as Shortfall | undefined;
   if (code !== 'insufficient_funds' || shortfall === undefined) return undefined;
   const { caip2, address, token_address: token, raw_needed: needed, raw_balance: present } = shortfall;
@@ -22,7 +27,15 @@ export function whyFunds({ code, data }: RefusedRequest): Why | undefined {
   const chain = chainOfCaip2(caip2);
   const asset = chain && assetsOf(chain).find(({ tokenAddress }) => isSame(tokenAddress, token));
   const evidence = { ...shortfall, raw_missing: String(missing) };
-  const again = repeat('Send the request again', {});
+  const denial = resources?.denial;
+  const denied: readonly Problem[] = (denial === undefined ? [] : problemsOfDenial(denial, refused)).map(
+    (each, index) =>
+      index > 0
+        ? each
+        : { ...each, text: `A policy denies the request, also with enough funds. ${each.text}` },
+  );
+  // With the funds alone, the next attempt would be denied.
+  const again: readonly Repair[] = denied.length > 0 ? [] : [repeat('Send the request again', {})];
   if (chain === undefined || asset === undefined) {
     const of = token === null ? 'the native asset' : `the token \`${token}\``;
     const found = problem({
@@ -33,9 +46,9 @@ export function whyFunds({ code, data }: RefusedRequest): Why | undefined {
     });
     const named = token === null ? {} : { token_address: token };
     const body = { chain: caip2, address, ...named, raw_amount: String(missing) };
-    return because('chain', [found], {
+    return because('chain', [found, ...denied], {
       evidence,
-      repairs: [{ kind: 'call', title: 'Add the rest', operation: 'fundAddress', body }, again],
+      repairs: [{ kind: 'call', title: 'Add the rest', operation: 'fundAddress', body }, ...again],
     });
   }
   const { decimals } = asset;
@@ -56,12 +69,12 @@ export function whyFunds({ code, data }: RefusedRequest): Why | undefined {
     ...(hasGas ? { with_gas: true } : {}),
   };
   const body = { chain: caip2, address, ...named, amount: rest };
-  return because('chain', [found], {
+  return because('chain', [found, ...denied], {
     evidence,
     repairs: [
       { kind: 'call', title, operation: 'fundAddress', body },
       { kind: 'command', title: `${title} in a terminal`, command },
-      again,
+      ...again,
     ],
   });
 }

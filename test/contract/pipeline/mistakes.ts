@@ -124,6 +124,10 @@ const transaction = {
     },
   },
 };
+const sentTransaction = {
+  ...{ method: 'eth_sendTransaction', caip2: 'eip155:8453' },
+  params: { transaction: { to: stranger, value: '0x64' } },
+};
 
 /** The id of a new resource, which a policy refers to. */
 const made = async (sandbox: TestSandbox, id: OperationId, body: object): Promise<string> =>
@@ -449,6 +453,10 @@ export const mistakes: Readonly<Record<string, readonly [make: Make, hint: strin
       return calling('transferFromWallet', { path: { wallet_id: id }, body: transfer('2.5') })(sandbox);
     },
     'The balance of `…` on base: expected 2.5 eth, got 0 eth. Run `custos faucet … 2.5 --chain base --gas`, which adds the rest and the gas for fees.',
+  ],
+  'an unfunded wallet whose policy denies the transaction as well': [
+    denied({ method: 'eth_sendTransaction', ...condition('lte', 'value', '10') }, sentTransaction),
+    'The balance of `…` on base: expected … eth, got 0 eth. A policy denies the request, also with enough funds. Policy Limits (`…`): the rule `Small` requires `ethereum_transaction.value` to be at most `10`, and it is `100`. Run `custos faucet … --chain base --gas`, which adds the rest and the gas for fees. Send a request that the rule allows, or change the rule.',
   ],
   'a chain that the transfer does not have': [
     calling('transferFromWallet', { path: acme, body: transfer('1', 'solana') }),
