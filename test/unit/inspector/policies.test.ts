@@ -9,6 +9,8 @@ import {
   saveCases,
 } from '../../../src/web/inspector/policies/bench.ts';
 import {
+  amountText,
+  baseUnits,
   type Condition,
   conditionText,
   declarationOf,
@@ -19,6 +21,7 @@ import {
   operatorText,
   prefixOf,
   sourcesOf,
+  unitOf,
   valueInputOf,
 } from '../../../src/web/inspector/policies/conditions.ts';
 import {
@@ -165,6 +168,46 @@ describe('the choices of the rule editor', () => {
     expect(conditionText(condition({ operator: 'in', value: ['a', 'b'] }))).toBe(
       'content is one of "a", "b"',
     );
+  });
+
+  test('an amount is read and written in the unit of its asset', () => {
+    const cap = condition({ field_source: 'ethereum_transaction', field: 'value', operator: 'lte' });
+    const ether = { symbol: 'ETH', decimals: 18 };
+    expect(unitOf(cap, [])).toEqual(ether);
+    expect(conditionText({ ...cap, value: '100000000000000000' }, ether)).toBe('value is at most 0.1 ETH');
+    const onPolygon = { ...cap, field: 'chain_id', operator: 'eq', value: '137' };
+    expect(unitOf(cap, [cap, onPolygon])).toEqual({ symbol: 'POL', decimals: 18 });
+    const sent = condition({ field_source: 'ethereum_calldata', field: 'transfer.value', operator: 'lte' });
+    const token = {
+      ...cap,
+      field: 'to',
+      operator: 'eq',
+      value: '0x833589fcd6edb6e08f4c7c32d4f71b54bda02913',
+    };
+    expect(unitOf(sent, [sent, token])).toEqual({ symbol: 'USDC', decimals: 6 });
+    // Which token a call moves is not known without its contract, or with several.
+    expect(unitOf(sent, [sent])).toBeUndefined();
+    expect(unitOf(sent, [{ ...token, operator: 'in', value: [`${token.value}`, '0x1'] }])).toBeUndefined();
+    expect(unitOf(sent, [{ ...token, operator: 'neq' }])).toBeUndefined();
+    expect(unitOf({ ...cap, field: 'chain_id' }, [])).toBeUndefined();
+    expect(
+      ['solana_system_program_instruction Transfer.lamports', 'tron_transaction TransferContract.amount'].map(
+        (each) => {
+          const [field_source = '', field = ''] = each.split(' ');
+          return unitOf({ field_source, field }, [])?.symbol;
+        },
+      ),
+    ).toEqual(['SOL', 'TRX']);
+    expect(unitOf({ field_source: 'xrpl_transaction', field: 'Payment.Amount.drops' }, [])?.symbol).toBe(
+      'XRP',
+    );
+    expect([amountText('1500000', { symbol: 'USDC', decimals: 6 }), amountText('0x1', ether)]).toEqual([
+      '1.5',
+      undefined,
+    ]);
+    expect(
+      ['0.1', ' 2 ', '0.', '1e3', '0.0000000000000000001'].map((each) => baseUnits(each, ether)),
+    ).toEqual(['100000000000000000', '2000000000000000000', undefined, undefined, undefined]);
   });
 });
 

@@ -1,11 +1,12 @@
 import { useSignal } from '@preact/signals';
-import { Link } from 'lucide';
+import { Link, Upload } from 'lucide';
 import type { ChainLog, ChainTransaction, SandboxChain } from '../../../sandbox/generated/schemas.ts';
 import { control } from '../control.ts';
 import { Copy, Named } from '../parts/copy.tsx';
 import { DecodedItem } from '../parts/decoded-item.tsx';
 import { DetailPanel } from '../parts/detail-panel.tsx';
 import { Fact } from '../parts/fact.tsx';
+import { Icon } from '../parts/icon.tsx';
 import { JsonTree } from '../parts/json-tree.tsx';
 import { Label } from '../parts/label.tsx';
 import { Empty, Failure } from '../parts/states.tsx';
@@ -284,9 +285,10 @@ function Interfaces({ changed }: { readonly changed: () => void }) {
         ABIs. Choose artifacts of Foundry or Hardhat, or files with an ABI.
       </p>
       <div class="fields">
-        <label>
-          Upload files
+        <label class="button file">
+          <Icon of={Upload} /> Upload files
           <input
+            class="hidden"
             type="file"
             multiple
             accept=".json"

@@ -16,7 +16,7 @@ import { Empty } from '../parts/states.tsx';
 import { ExactTime } from '../parts/time.tsx';
 import { everyPage, useLoaded } from '../parts/use-loaded.tsx';
 import type { Column } from '../parts/virtual-table.tsx';
-import { conditionText } from '../policies/conditions.ts';
+import { conditionText, unitOf } from '../policies/conditions.ts';
 import { draftOf, firstDraft, type Rule } from '../policies/draft.ts';
 import { Editor } from '../policies/editor.tsx';
 import { Bench, Replay } from '../policies/judging.tsx';
@@ -183,7 +183,8 @@ function Overview({ policy, wallets }: { policy: Policy; wallets: readonly Sandb
               {rule.conditions.length === 0 && <li class="quiet">always</li>}
               {rule.conditions.map((condition, place) => (
                 <li key={place}>
-                  <span class="quiet">{condition.field_source}</span> <code>{conditionText(condition)}</code>
+                  <span class="quiet">{condition.field_source}</span>{' '}
+                  <code>{conditionText(condition, unitOf(condition, rule.conditions))}</code>
                 </li>
               ))}
             </ul>

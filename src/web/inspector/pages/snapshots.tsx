@@ -1,8 +1,9 @@
 import { useSignal } from '@preact/signals';
-import { Camera } from 'lucide';
+import { Camera, Upload as UploadIcon } from 'lucide';
 import type { SandboxSnapshot } from '../../../sandbox/generated/schemas.ts';
 import { control } from '../control.ts';
 import { ConfirmButton } from '../parts/confirm-button.tsx';
+import { Icon } from '../parts/icon.tsx';
 import { Empty, Failure } from '../parts/states.tsx';
 import { useLoaded } from '../parts/use-loaded.tsx';
 import { readFileBase64, saveFile } from '../snapshots/files.tsx';
@@ -117,9 +118,10 @@ function Upload({ change, isRunning }: ChangeProps) {
   };
   return (
     <div class="fields">
-      <label>
-        Upload a file
+      <label class="button file">
+        <Icon of={UploadIcon} /> Upload a file
         <input
+          class="hidden"
           type="file"
           accept=".snapshot"
           disabled={isRunning}

@@ -106,6 +106,7 @@ function CreateWallet({ onCreated }: { readonly onCreated: () => void }) {
   const name = useSignal('');
   const type = useSignal('ethereum');
   const sending = useSending();
+  const isOpen = useSignal(false);
   const create = async (submitted: Event): Promise<void> => {
     submitted.preventDefault();
     const body = {
@@ -115,12 +116,20 @@ function CreateWallet({ onCreated }: { readonly onCreated: () => void }) {
     await sending.run(() => control('sendRequest', { body: { operation: 'createWallet', path: {}, body } }));
     onCreated();
     const sent = sending.result.value;
-    if (sent !== undefined && !isRefusal(sent.status)) {
-      goTo(hrefOf('wallets', [(sent.body as { id: string }).id]));
-    }
+    if (sent === undefined || isRefusal(sent.status)) return;
+    // The panel of the wallet shows what the response would.
+    sending.result.value = undefined;
+    name.value = '';
+    isOpen.value = false;
+    goTo(hrefOf('wallets', [(sent.body as { id: string }).id]));
   };
   return (
-    <details>
+    <details
+      open={isOpen}
+      onToggle={({ currentTarget }) => {
+        isOpen.value = currentTarget.open;
+      }}
+    >
       <summary>Create a wallet</summary>
       <form class="fields" onSubmit={create}>
         <label>

@@ -69,21 +69,33 @@ export function SentResult({ sending }: { readonly sending: Sending }) {
   );
 }
 
-/** A link to the action or the transaction that a request has started, if the response names one. */
+/** A link to the action or the transaction that a request has started, or to the wallet or the policy that it returns. */
 function StartedLink({ body }: { readonly body: unknown }) {
   const {
     id,
     wallet_id: wallet,
     type,
     data,
+    chain_type: chainType,
+    address,
+    rules,
   } = (body ?? {}) as {
     id?: string;
     wallet_id?: string;
     type?: string;
     data?: { transaction_id?: string };
+    chain_type?: string;
+    address?: string;
+    rules?: unknown;
   };
   if (data?.transaction_id !== undefined) {
     return <a href={hrefOf('transactions', [data.transaction_id])}>Open this transaction</a>;
+  }
+  if (id !== undefined && chainType !== undefined && address !== undefined) {
+    return <a href={hrefOf('wallets', [id])}>Open this wallet</a>;
+  }
+  if (id !== undefined && chainType !== undefined && rules !== undefined) {
+    return <a href={hrefOf('policies', [id])}>Open this policy</a>;
   }
   const isAction = id !== undefined && wallet !== undefined && actionTypes.has(type ?? '');
   return isAction ? <a href={hrefOf('actions', [id])}>Open this action</a> : null;

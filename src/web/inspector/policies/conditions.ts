@@ -1,3 +1,6 @@
+import { decimalText, fromRaw, readDecimal, toRaw } from '../../../engine/assets/decimal.ts';
+import { assetAtAddress } from '../../../engine/assets/known-assets.ts';
+import { chainNamed, chainOfCaip2, knownChains } from '../../../engine/assets/known-chains.ts';
 import {
   fieldSources,
   type PolicyField,
@@ -184,12 +187,83 @@ export function operatorText(operator: string): string {
   return Object.hasOwn(operatorWords, operator) ? operatorWords[operator]! : operator.replaceAll('_', ' ');
 }
 
-/** Describes a condition in words, such as `to is one of 0x1, 0x2`. */
-export function conditionText({ field, operator, value }: Condition): string {
-  const shown = Array.isArray(value)
-    ? value.map((each) => JSON.stringify(each)).join(', ')
-    : JSON.stringify(value);
+/** Describes a condition in words, such as `to is one of 0x1, 0x2` or `value is at most 0.1 ETH`. */
+export function conditionText({ field, operator, value }: Condition, unit?: AmountUnit): string {
+  const shown = [value]
+    .flat()
+    .map((each) => {
+      const amount = unit === undefined ? undefined : amountText(each, unit);
+      return amount === undefined ? JSON.stringify(each) : `${amount} ${unit!.symbol}`;
+    })
+    .join(', ');
   return `${field} ${operatorText(operator)} ${shown}`;
+}
+
+/** The unit in which people read an amount, instead of base units such as wei. */
+export interface AmountUnit {
+  readonly symbol: string;
+  readonly decimals: number;
+}
+
+/** What a field is: a policy's condition and an aggregation's metric have one. */
+type Field = Pick<Condition, 'field_source' | 'field'>;
+
+/**
+ * Returns the unit of a number that a field has, or undefined if the number is no amount of a known asset. The other
+ * conditions of the rule can name the chain, the token contract or the mint.
+ */
+export function unitOf(
+  { field_source: source, field }: Field,
+  others: readonly Condition[],
+): AmountUnit | undefined {
+  const named = (ofSource: string, ofField: string): string | undefined => {
+    const found = others.find((each) => each.field_source === ofSource && each.field === ofField);
+    const values = found === undefined || !['eq', 'in'].includes(found.operator) ? [] : [found.value].flat();
+    return values.length === 1 ? values[0] : undefined;
+  };
+  const chain = chainOfCaip2(`eip155:${named('ethereum_transaction', 'chain_id')}`);
+  switch (source) {
+    case 'ethereum_transaction':
+      // Without a condition on the chain, the native asset of most chains.
+      return field === 'value' ? unitOfAsset((chain ?? chainNamed('ethereum'))?.native) : undefined;
+    case 'ethereum_calldata': {
+      const token = named('ethereum_transaction', 'to');
+      const chains = chain === undefined ? knownChains({ isTestnet: false, chainType: 'ethereum' }) : [chain];
+      return token === undefined || !/^(transfer|transferFrom|approve)\./.test(field)
+        ? undefined
+        : unitOfAsset(chains.map((each) => assetAtAddress(each, token)).find((each) => each !== undefined));
+    }
+    case 'solana_system_program_instruction':
+      return field.endsWith('.lamports') ? unitOfAsset(chainNamed('solana')?.native) : undefined;
+    case 'solana_token_program_instruction': {
+      const mint = field.endsWith('.amount') ? named(source, field.replace(/amount$/, 'mint')) : undefined;
+      return mint === undefined ? undefined : unitOfAsset(assetAtAddress(chainNamed('solana')!, mint));
+    }
+    case 'tron_transaction':
+      return ['TransferContract.amount', 'TriggerSmartContract.call_value'].includes(field)
+        ? unitOfAsset(chainNamed('tron')?.native)
+        : undefined;
+    case 'xrpl_transaction':
+      return field.endsWith('.drops') ? { symbol: 'XRP', decimals: 6 } : undefined;
+    default:
+      return undefined;
+  }
+}
+
+function unitOfAsset(asset: { readonly asset: string; readonly decimals: number } | undefined) {
+  return asset === undefined ? undefined : { symbol: asset.asset.toUpperCase(), decimals: asset.decimals };
+}
+
+/** Writes base units as a number of whole units. Returns undefined for a text that is no decimal integer. */
+export function amountText(base: string, { decimals }: AmountUnit): string | undefined {
+  return /^\d{1,100}$/.test(base) ? decimalText(fromRaw(BigInt(base), decimals)) : undefined;
+}
+
+/** Reads a number of whole units as base units. Returns undefined for a text that is none, or has too many places. */
+export function baseUnits(amount: string, { decimals }: AmountUnit): string | undefined {
+  const decimal = readDecimal(amount.trim());
+  const base = decimal === undefined ? undefined : toRaw(decimal, decimals);
+  return base === undefined ? undefined : String(base);
 }
 
 /** How a value is entered: one line, a choice, or one value per line. */

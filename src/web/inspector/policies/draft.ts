@@ -196,7 +196,7 @@ export function withOperator(condition: Condition, operator: string): Condition 
   return { ...condition, operator, value: operator === 'in' ? values : (values[0] ?? '') };
 }
 
-const exampleAbi = [
+export const exampleAbi = [
   {
     ...{ type: 'function', name: 'transfer', stateMutability: 'nonpayable' },
     inputs: [

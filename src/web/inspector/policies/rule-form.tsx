@@ -1,9 +1,14 @@
+import { useSignal } from '@preact/signals';
 import { ArrowDown, ArrowUp, Plus, Trash2 } from 'lucide';
+import { groupedText } from '../names.ts';
 import { Icon } from '../parts/icon.tsx';
 import { Marked } from '../parts/prose.tsx';
 import { chainTypes } from '../wallet-facts.ts';
 import {
+  type AmountUnit,
   aboutSource,
+  amountText,
+  baseUnits,
   type Condition,
   declarationOf,
   fieldsOf,
@@ -12,6 +17,7 @@ import {
   operatorText,
   prefixOf,
   sourcesOf,
+  unitOf,
   valueInputOf,
 } from './conditions.ts';
 import {
@@ -133,6 +139,7 @@ function RuleFields(props: {
           <ConditionFields
             sources={sourcesOf(chainType, rule.method)}
             condition={condition}
+            unit={unitOf(condition, conditions)}
             change={(changed) => setConditions(replaced(conditions, index, changed))}
           />
           <Issues issues={issuesAt(issues, `${at}/conditions/${index}`)} />
@@ -159,9 +166,10 @@ function RuleFields(props: {
 function ConditionFields(props: {
   readonly sources: readonly string[];
   readonly condition: Condition;
+  readonly unit: AmountUnit | undefined;
   readonly change: (condition: Condition) => void;
 }) {
-  const { condition, sources, change } = props;
+  const { condition, sources, unit, change } = props;
   const { field_source: source, field, operator } = condition;
   const names = Object.keys(fieldsOf(condition));
   const declaration = declarationOf(source);
@@ -199,7 +207,7 @@ function ConditionFields(props: {
           textOf={operatorText}
           choose={(chosen) => change(withOperator(condition, chosen))}
         />
-        <ValueField condition={condition} change={change} />
+        <ValueField condition={condition} unit={unit} change={change} />
       </div>
       <p class="small quiet">
         <Marked
@@ -216,9 +224,11 @@ function ConditionFields(props: {
 
 function ValueField({
   condition,
+  unit,
   change,
 }: {
   readonly condition: Condition;
+  readonly unit: AmountUnit | undefined;
   readonly change: (condition: Condition) => void;
 }) {
   const { form, mode, example, choices } = valueInputOf(condition);
@@ -246,6 +256,11 @@ function ValueField({
       </label>
     );
   }
+  if (unit !== undefined && condition.operator !== 'in_condition_set') {
+    return (
+      <AmountField value={values[0] ?? ''} unit={unit} change={(value) => change({ ...condition, value })} />
+    );
+  }
   return (
     <label class="wide">
       Value
@@ -255,6 +270,37 @@ function ValueField({
         value={values[0]}
         onInput={({ currentTarget }) => change({ ...condition, value: currentTarget.value })}
       />
+    </label>
+  );
+}
+
+/** An amount in whole units of its asset. The draft has it in base units. */
+function AmountField({
+  value,
+  unit,
+  change,
+}: {
+  readonly value: string;
+  readonly unit: AmountUnit;
+  readonly change: (value: string) => void;
+}) {
+  const typed = useSignal('');
+  const read = (text: string): string => baseUnits(text, unit) ?? text;
+  // What is typed stays as it is, such as `0.` on the way to `0.5`.
+  const shown = read(typed.value) === value ? typed.value : (amountText(value, unit) ?? value);
+  return (
+    <label class="wide">
+      Value in {unit.symbol}
+      <input
+        inputMode="decimal"
+        placeholder="0.1"
+        value={shown}
+        onInput={({ currentTarget }) => {
+          typed.value = currentTarget.value;
+          change(read(currentTarget.value));
+        }}
+      />
+      {amountText(value, unit) !== undefined && <small>{groupedText(value)} base units</small>}
     </label>
   );
 }
