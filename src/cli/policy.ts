@@ -9,7 +9,10 @@ import {
 import type { lintPolicyAt, PolicyLint, Replay, ReplayTarget } from '../tools/client/replay.ts';
 import { findRunningSandbox } from '../tools/client/running-sandboxes.ts';
 import { locateSandbox } from '../tools/client/sandbox-address.ts';
+import type { SandboxAggregation } from '../tools/client/world.ts';
+import { addSandboxListOptions, printSandboxList, type SandboxClientFlags } from './sandbox-options.ts';
 import { cellOption, dataOption } from './setting-options.ts';
+import type { Column } from './shell/terminal.ts';
 
 interface TargetFlags {
   url?: string;
@@ -48,7 +51,9 @@ Exit codes: 0 success, 1 failure, 2 invalid usage.`;
 
 /** Returns the command `custos policy …`, which shows what a policy would change. */
 export function policyCommand(): Command {
-  const policy = new Command('policy').description('test policies before they take effect');
+  const policy = new Command('policy').description(
+    'test policies before they take effect, and show running sums',
+  );
   policy.addCommand(
     new Command('replay')
       .description(
@@ -96,7 +101,56 @@ export function policyCommand(): Command {
         if (lint.gaps.length > 0) process.exitCode = 1;
       }),
   );
+  policy.addCommand(sumsCommand());
   return policy;
+}
+
+const sumsExamples = `
+A policy limits a sum by a condition whose field is \`aggregation.<id>\`. The
+sums are those of the window that ends now, by the clock of the sandbox.
+
+Examples:
+  $ custos policy sums
+  $ custos policy sums --watch
+  $ custos policy sums --json`;
+
+const sumColumns: readonly Column<SandboxAggregation>[] = [
+  { title: 'id', text: ({ id }) => id },
+  { title: 'name', text: ({ name }) => name, canBeCut: true },
+  {
+    title: 'window',
+    text: ({ window_seconds: seconds }) => `${Math.round(seconds / SECONDS_PER_HOUR)} h`,
+    isNumber: true,
+  },
+  {
+    title: 'sums',
+    text: ({ sums }) => sums.map(({ wallet, sum }) => `${wallet.name ?? wallet.id} ${sum}`).join(', '),
+    canBeCut: true,
+  },
+  {
+    title: 'limits',
+    text: ({ limits }) =>
+      limits
+        .map(({ policy, operator, values }) => `${policy.name} ${operator} ${values.join(' ')}`)
+        .join(', '),
+    canBeCut: true,
+  },
+];
+
+const SECONDS_PER_HOUR = 3600;
+
+function sumsCommand(): Command {
+  return addSandboxListOptions(
+    new Command('sums').description('print the aggregations of a running sandbox, with sums and limits'),
+  )
+    .addHelpText('after', sumsExamples)
+    .action(async (flags: SandboxClientFlags) => {
+      const { listAggregations } = await import('../tools/client/world.ts');
+      await printSandboxList(flags, listAggregations, {
+        columns: sumColumns,
+        empty: 'there are no aggregations; `custos call createAggregation --help` shows how to create one',
+      });
+    });
 }
 
 interface LintFlags extends TargetFlags {

@@ -298,6 +298,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
     const rpcOptions = { endpoint: rpc, log, newRequestId, stopping: stopping.signal };
     const sockets = rpcSockets(rpcOptions);
     if (config.rpcPort !== undefined) rpcPort = await openRpcPort(config.rpcPort, sockets, rpcOptions);
+    const analysis = () => policyAnalysis({ services, database });
     const listening = await listen({
       ...http,
       upgrade: controlUpgrades(sockets, {
@@ -317,17 +318,13 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
       refusals: {
         explain: explainRefusals({ prefix: config.prefix, operations: Object.values(operations), keyNames }),
         isHintSent: config.hints,
-        resources: (refused) =>
-          refusedResources(database.orm.em.fork(), refused, policyAnalysis({ services, database })),
+        resources: (refused) => refusedResources(database.orm.em.fork(), refused, analysis()),
       },
       metrics,
       adminHost: config.host,
       adminMounts: adminOperations({
         ...{ ...http, adminHost: config.host, hasCells: false },
-        parts: () => ({
-          analysis: policyAnalysis({ services, database }),
-          context: operatorContext({ database, openUnit, services }),
-        }),
+        parts: () => ({ analysis: analysis(), context: operatorContext({ database, openUnit, services }) }),
       }),
       checkReady: async () => {
         file.requireSetUp();

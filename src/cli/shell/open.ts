@@ -15,6 +15,7 @@ export const inspectorPages: readonly string[] = [
   'users',
   'policies',
   'sets',
+  'aggregations',
   'intents',
   'quorums',
   'apps',

@@ -735,6 +735,16 @@ export const definition: Definition = {
         "responses": {}
       }
     },
+    "/_sandbox/aggregations": {
+      "get": {
+        "operationId": "listSandboxAggregations",
+        "tags": [
+          "resources"
+        ],
+        "summary": "List aggregations of all apps",
+        "responses": {}
+      }
+    },
     "/_sandbox/scenarios": {
       "get": {
         "operationId": "listScenarios",

@@ -473,6 +473,20 @@ export interface Operations {
     body: undefined;
     response: schemas.SandboxActions;
   };
+  /** List aggregations of all apps */
+  listSandboxAggregations: {
+    path: {};
+    query: {
+      /** Continue after this cursor, the `next_cursor` of the previous page. */
+      cursor?: string | undefined;
+      /** Maximum number to return. Defaults to 100. */
+      limit?: number | undefined;
+      /** Return only those of this app. */
+      app_id?: string | undefined;
+    };
+    body: undefined;
+    response: schemas.SandboxAggregations;
+  };
   /** List key quorums of all apps */
   listSandboxKeyQuorums: {
     path: {};
@@ -1478,6 +1492,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     method: "GET",
     path: "/_sandbox/wallet_actions",
     tag: "sandbox",
+    successStatus: 200,
+    hasBody: false,
+    bodyRequired: false,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
+  listSandboxAggregations: {
+    id: "listSandboxAggregations",
+    method: "GET",
+    path: "/_sandbox/aggregations",
+    tag: "resources",
     successStatus: 200,
     hasBody: false,
     bodyRequired: false,

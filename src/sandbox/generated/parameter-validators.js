@@ -6047,6 +6047,249 @@ function validateListSandboxActions(data, { instancePath = "", parentData, paren
  return errors === 0;
 }
 
+function validateListSandboxAggregations(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
+    validateListSandboxAggregations.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    if (data.path !== void 0) {
+     let data0 = data.path;
+     const _errs1 = errors;
+     if (errors === _errs1) {
+      if (!(data0 && typeof data0 == "object" && !Array.isArray(data0))) {
+       validateListSandboxAggregations.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+       return false;
+      }
+     }
+     var valid0 = _errs1 === errors;
+    } else {
+     var valid0 = true;
+    }
+    if (valid0) {
+     if (data.query !== void 0) {
+      let data1 = data.query;
+      const _errs3 = errors;
+      if (data1 && typeof data1 == "object" && !Array.isArray(data1)) {
+       if (data1.limit !== void 0) {
+        let data2 = data1.limit;
+        const _errs6 = errors;
+        if (errors === _errs6) {
+         if (typeof data2 === "string") {
+          if (!formatIntegerText.test(data2)) {
+           validateListSandboxAggregations.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/allOf/0/properties/limit/format", keyword: "format", params: { format: "integer-text" }, message: 'must match format "integer-text"' }];
+           return false;
+          }
+         }
+         if (errors === _errs6) {
+          if (Array.isArray(data2)) {
+           var valid3 = true;
+           const len0 = data2.length;
+           for (let i0 = 0; i0 < len0; i0++) {
+            let data3 = data2[i0];
+            const _errs7 = errors;
+            if (errors === _errs7) {
+             if (typeof data3 === "string") {
+              if (!formatIntegerText.test(data3)) {
+               validateListSandboxAggregations.errors = [{ instancePath: instancePath + "/query/limit/" + i0, schemaPath: "#/properties/query/allOf/0/properties/limit/items/format", keyword: "format", params: { format: "integer-text" }, message: 'must match format "integer-text"' }];
+               return false;
+              }
+             }
+            }
+            var valid3 = _errs7 === errors;
+            if (!valid3) {
+             break;
+            }
+           }
+          }
+         }
+        }
+       }
+      }
+      if (errors === _errs3) {
+       if (data1 && typeof data1 == "object" && !Array.isArray(data1)) {
+        if (data1.cursor !== void 0) {
+         let data4 = data1.cursor;
+         const _errs8 = errors;
+         if (typeof data4 !== "string") {
+          let dataType0 = typeof data4;
+          let coerced0 = void 0;
+          if (dataType0 == "object" && Array.isArray(data4) && data4.length == 1) {
+           data4 = data4[0];
+           dataType0 = typeof data4;
+           if (typeof data4 === "string") {
+            coerced0 = data4;
+           }
+          }
+          if (!(coerced0 !== void 0)) {
+           if (dataType0 == "number" || dataType0 == "boolean") {
+            coerced0 = "" + data4;
+           } else if (data4 === null) {
+            coerced0 = "";
+           } else {
+            validateListSandboxAggregations.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
+          }
+          if (coerced0 !== void 0) {
+           data4 = coerced0;
+           if (data1 !== void 0) {
+            data1["cursor"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs8) {
+          if (typeof data4 === "string") {
+           if (ucs2length(data4) > 100) {
+            validateListSandboxAggregations.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/maxLength", keyword: "maxLength", params: { limit: 100 }, message: "must NOT have more than 100 characters" }];
+            return false;
+           } else {
+            if (ucs2length(data4) < 1) {
+             validateListSandboxAggregations.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
+           }
+          }
+         }
+         var valid4 = _errs8 === errors;
+        } else {
+         var valid4 = true;
+        }
+        if (valid4) {
+         if (data1.limit !== void 0) {
+          let data5 = data1.limit;
+          const _errs10 = errors;
+          if (!(typeof data5 == "number" && (!(data5 % 1) && !isNaN(data5)) && isFinite(data5))) {
+           let dataType1 = typeof data5;
+           let coerced1 = void 0;
+           if (dataType1 == "object" && Array.isArray(data5) && data5.length == 1) {
+            data5 = data5[0];
+            dataType1 = typeof data5;
+            if (typeof data5 == "number" && (!(data5 % 1) && !isNaN(data5)) && isFinite(data5)) {
+             coerced1 = data5;
+            }
+           }
+           if (!(coerced1 !== void 0)) {
+            if (dataType1 === "boolean" || data5 === null || dataType1 === "string" && data5 && data5 == +data5 && !(data5 % 1)) {
+             coerced1 = +data5;
+            } else {
+             validateListSandboxAggregations.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+             return false;
+            }
+           }
+           if (coerced1 !== void 0) {
+            data5 = coerced1;
+            if (data1 !== void 0) {
+             data1["limit"] = coerced1;
+            }
+           }
+          }
+          if (errors === _errs10) {
+           if (typeof data5 == "number" && isFinite(data5)) {
+            if (data5 > 1e3 || isNaN(data5)) {
+             validateListSandboxAggregations.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/maximum", keyword: "maximum", params: { comparison: "<=", limit: 1e3 }, message: "must be <= 1000" }];
+             return false;
+            } else {
+             if (data5 < 1 || isNaN(data5)) {
+              validateListSandboxAggregations.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/minimum", keyword: "minimum", params: { comparison: ">=", limit: 1 }, message: "must be >= 1" }];
+              return false;
+             }
+            }
+           }
+          }
+          var valid4 = _errs10 === errors;
+         } else {
+          var valid4 = true;
+         }
+         if (valid4) {
+          if (data1.app_id !== void 0) {
+           let data6 = data1.app_id;
+           const _errs12 = errors;
+           if (typeof data6 !== "string") {
+            let dataType2 = typeof data6;
+            let coerced2 = void 0;
+            if (dataType2 == "object" && Array.isArray(data6) && data6.length == 1) {
+             data6 = data6[0];
+             dataType2 = typeof data6;
+             if (typeof data6 === "string") {
+              coerced2 = data6;
+             }
+            }
+            if (!(coerced2 !== void 0)) {
+             if (dataType2 == "number" || dataType2 == "boolean") {
+              coerced2 = "" + data6;
+             } else if (data6 === null) {
+              coerced2 = "";
+             } else {
+              validateListSandboxAggregations.errors = [{ instancePath: instancePath + "/query/app_id", schemaPath: "#/properties/query/properties/app_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+              return false;
+             }
+            }
+            if (coerced2 !== void 0) {
+             data6 = coerced2;
+             if (data1 !== void 0) {
+              data1["app_id"] = coerced2;
+             }
+            }
+           }
+           if (errors === _errs12) {
+            if (typeof data6 === "string") {
+             if (ucs2length(data6) > 100) {
+              validateListSandboxAggregations.errors = [{ instancePath: instancePath + "/query/app_id", schemaPath: "#/properties/query/properties/app_id/maxLength", keyword: "maxLength", params: { limit: 100 }, message: "must NOT have more than 100 characters" }];
+              return false;
+             } else {
+              if (ucs2length(data6) < 1) {
+               validateListSandboxAggregations.errors = [{ instancePath: instancePath + "/query/app_id", schemaPath: "#/properties/query/properties/app_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+               return false;
+              }
+             }
+            }
+           }
+           var valid4 = _errs12 === errors;
+          } else {
+           var valid4 = true;
+          }
+         }
+        }
+       } else {
+        validateListSandboxAggregations.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+        return false;
+       }
+      }
+      var valid0 = _errs3 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.headers !== void 0) {
+       let data7 = data.headers;
+       const _errs14 = errors;
+       if (errors === _errs14) {
+        if (!(data7 && typeof data7 == "object" && !Array.isArray(data7))) {
+         validateListSandboxAggregations.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+         return false;
+        }
+       }
+       var valid0 = _errs14 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateListSandboxAggregations.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateListSandboxAggregations.errors = vErrors;
+ return errors === 0;
+}
+
 function validateListSandboxKeyQuorums(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -10310,6 +10553,7 @@ export {
  validateListOperators as listOperators,
  validateListRequests as listRequests,
  validateListSandboxActions as listSandboxActions,
+ validateListSandboxAggregations as listSandboxAggregations,
  validateListSandboxKeyQuorums as listSandboxKeyQuorums,
  validateListSandboxPolicies as listSandboxPolicies,
  validateListSandboxTransactions as listSandboxTransactions,

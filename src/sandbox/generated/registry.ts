@@ -67,6 +67,7 @@ export const registry: Handlers = {
   listOperators: operators.listOperators,
   listRequests: requests.listRequests,
   listSandboxActions: sandbox.listSandboxActions,
+  listSandboxAggregations: resources.listSandboxAggregations,
   listSandboxKeyQuorums: resources.listSandboxKeyQuorums,
   listSandboxPolicies: resources.listSandboxPolicies,
   listSandboxTransactions: chains.listSandboxTransactions,

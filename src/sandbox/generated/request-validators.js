@@ -3721,6 +3721,7 @@ const requestValidators = {
  listOperators: { params: params.listOperators },
  listRequests: { params: params.listRequests },
  listSandboxActions: { params: params.listSandboxActions },
+ listSandboxAggregations: { params: params.listSandboxAggregations },
  listSandboxKeyQuorums: { params: params.listSandboxKeyQuorums },
  listSandboxPolicies: { params: params.listSandboxPolicies },
  listSandboxTransactions: { params: params.listSandboxTransactions },

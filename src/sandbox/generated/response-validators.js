@@ -11305,6 +11305,908 @@ function validateSandboxActionStep(data, { instancePath = "", parentData, parent
 }
 
 const schemaSandboxActionStep = { "$id": "SandboxActionStep", "type": "object", "required": ["type", "status", "transaction_hash"], "additionalProperties": false, "properties": { "type": { "type": "string" }, "status": { "type": "string" }, "transaction_hash": { "type": ["string", "null"] } } };
+function validateSandboxAggregations(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.data === void 0 && (missing0 = "data") || data.next_cursor === void 0 && (missing0 = "next_cursor")) {
+    validateSandboxAggregations.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["data", "next_cursor"] }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "data" || key0 === "next_cursor")) {
+      validateSandboxAggregations.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.data !== void 0) {
+      let data0 = data.data;
+      const _errs2 = errors;
+      if (errors === _errs2) {
+       if (Array.isArray(data0)) {
+        if (data0.length > 1e3) {
+         validateSandboxAggregations.errors = [{ instancePath: instancePath + "/data", schemaPath: "#/properties/data/maxItems", keyword: "maxItems", params: { limit: 1e3 }, message: "must NOT have more than 1000 items" }];
+         return false;
+        } else {
+         var valid1 = true;
+         const len0 = data0.length;
+         for (let i0 = 0; i0 < len0; i0++) {
+          const _errs4 = errors;
+          if (!validateSandboxAggregation(data0[i0], { instancePath: instancePath + "/data/" + i0, parentData: data0, parentDataProperty: i0, rootData })) {
+           vErrors = vErrors === null ? validateSandboxAggregation.errors : vErrors.concat(validateSandboxAggregation.errors);
+           errors = vErrors.length;
+          }
+          var valid1 = _errs4 === errors;
+          if (!valid1) {
+           break;
+          }
+         }
+        }
+       } else {
+        validateSandboxAggregations.errors = [{ instancePath: instancePath + "/data", schemaPath: "#/properties/data/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+        return false;
+       }
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.next_cursor !== void 0) {
+       let data2 = data.next_cursor;
+       const _errs5 = errors;
+       if (typeof data2 !== "string" && data2 !== null) {
+        validateSandboxAggregations.errors = [{ instancePath: instancePath + "/next_cursor", schemaPath: "#/properties/next_cursor/type", keyword: "type", params: { type: schemaSandboxAggregations.properties.next_cursor.type }, message: "must be string,null" }];
+        return false;
+       }
+       if (errors === _errs5) {
+        if (typeof data2 === "string") {
+         if (ucs2length(data2) > 100) {
+          validateSandboxAggregations.errors = [{ instancePath: instancePath + "/next_cursor", schemaPath: "#/properties/next_cursor/maxLength", keyword: "maxLength", params: { limit: 100 }, message: "must NOT have more than 100 characters" }];
+          return false;
+         }
+        }
+       }
+       var valid0 = _errs5 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxAggregations.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxAggregations.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaSandboxAggregations = { "$id": "SandboxAggregations", "type": "object", "required": ["data", "next_cursor"], "additionalProperties": false, "properties": { "data": { "type": "array", "maxItems": 1e3, "items": { "$ref": "SandboxAggregation" } }, "next_cursor": { "type": ["string", "null"], "maxLength": 100 } } };
+function validateSandboxAggregation(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.id === void 0 && (missing0 = "id") || data.app_id === void 0 && (missing0 = "app_id") || data.name === void 0 && (missing0 = "name") || data.method === void 0 && (missing0 = "method") || data.metric === void 0 && (missing0 = "metric") || data.conditions === void 0 && (missing0 = "conditions") || data.group_by === void 0 && (missing0 = "group_by") || data.window_seconds === void 0 && (missing0 = "window_seconds") || data.owner === void 0 && (missing0 = "owner") || data.created_at_ms === void 0 && (missing0 = "created_at_ms") || data.sums === void 0 && (missing0 = "sums") || data.sum_count === void 0 && (missing0 = "sum_count") || data.limits === void 0 && (missing0 = "limits")) {
+    validateSandboxAggregation.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "app_id", "name", "method", "metric", "conditions", "group_by", "window_seconds", "owner", "created_at_ms", "sums", "sum_count", "limits"] }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!hasOwnProperty.call(schemaSandboxAggregation.properties, key0)) {
+      validateSandboxAggregation.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.id !== void 0) {
+      let data0 = data.id;
+      const _errs2 = errors;
+      if (errors === _errs2) {
+       if (typeof data0 === "string") {
+        if (ucs2length(data0) > 200) {
+         validateSandboxAggregation.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/maxLength", keyword: "maxLength", params: { limit: 200 }, message: "must NOT have more than 200 characters" }];
+         return false;
+        }
+       } else {
+        validateSandboxAggregation.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.app_id !== void 0) {
+       let data1 = data.app_id;
+       const _errs4 = errors;
+       if (errors === _errs4) {
+        if (typeof data1 === "string") {
+         if (ucs2length(data1) > 200) {
+          validateSandboxAggregation.errors = [{ instancePath: instancePath + "/app_id", schemaPath: "#/properties/app_id/maxLength", keyword: "maxLength", params: { limit: 200 }, message: "must NOT have more than 200 characters" }];
+          return false;
+         }
+        } else {
+         validateSandboxAggregation.errors = [{ instancePath: instancePath + "/app_id", schemaPath: "#/properties/app_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.name !== void 0) {
+        const _errs6 = errors;
+        if (typeof data.name !== "string") {
+         validateSandboxAggregation.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.method !== void 0) {
+         const _errs8 = errors;
+         if (typeof data.method !== "string") {
+          validateSandboxAggregation.errors = [{ instancePath: instancePath + "/method", schemaPath: "#/properties/method/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+          return false;
+         }
+         var valid0 = _errs8 === errors;
+        } else {
+         var valid0 = true;
+        }
+        if (valid0) {
+         if (data.metric !== void 0) {
+          let data4 = data.metric;
+          const _errs10 = errors;
+          if (errors === _errs10) {
+           if (data4 && typeof data4 == "object" && !Array.isArray(data4)) {
+           } else {
+            validateSandboxAggregation.errors = [{ instancePath: instancePath + "/metric", schemaPath: "#/properties/metric/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+            return false;
+           }
+          }
+          var valid0 = _errs10 === errors;
+         } else {
+          var valid0 = true;
+         }
+         if (valid0) {
+          if (data.conditions !== void 0) {
+           let data5 = data.conditions;
+           const _errs13 = errors;
+           if (errors === _errs13) {
+            if (Array.isArray(data5)) {
+             if (data5.length > 100) {
+              validateSandboxAggregation.errors = [{ instancePath: instancePath + "/conditions", schemaPath: "#/properties/conditions/maxItems", keyword: "maxItems", params: { limit: 100 }, message: "must NOT have more than 100 items" }];
+              return false;
+             } else {
+              var valid1 = true;
+              const len0 = data5.length;
+              for (let i0 = 0; i0 < len0; i0++) {
+               let data6 = data5[i0];
+               const _errs15 = errors;
+               if (errors === _errs15) {
+                if (data6 && typeof data6 == "object" && !Array.isArray(data6)) {
+                } else {
+                 validateSandboxAggregation.errors = [{ instancePath: instancePath + "/conditions/" + i0, schemaPath: "#/properties/conditions/items/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+                 return false;
+                }
+               }
+               var valid1 = _errs15 === errors;
+               if (!valid1) {
+                break;
+               }
+              }
+             }
+            } else {
+             validateSandboxAggregation.errors = [{ instancePath: instancePath + "/conditions", schemaPath: "#/properties/conditions/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+             return false;
+            }
+           }
+           var valid0 = _errs13 === errors;
+          } else {
+           var valid0 = true;
+          }
+          if (valid0) {
+           if (data.group_by !== void 0) {
+            let data7 = data.group_by;
+            const _errs18 = errors;
+            if (errors === _errs18) {
+             if (Array.isArray(data7)) {
+              if (data7.length > 2) {
+               validateSandboxAggregation.errors = [{ instancePath: instancePath + "/group_by", schemaPath: "#/properties/group_by/maxItems", keyword: "maxItems", params: { limit: 2 }, message: "must NOT have more than 2 items" }];
+               return false;
+              } else {
+               var valid2 = true;
+               const len1 = data7.length;
+               for (let i1 = 0; i1 < len1; i1++) {
+                let data8 = data7[i1];
+                const _errs20 = errors;
+                if (errors === _errs20) {
+                 if (data8 && typeof data8 == "object" && !Array.isArray(data8)) {
+                 } else {
+                  validateSandboxAggregation.errors = [{ instancePath: instancePath + "/group_by/" + i1, schemaPath: "#/properties/group_by/items/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+                  return false;
+                 }
+                }
+                var valid2 = _errs20 === errors;
+                if (!valid2) {
+                 break;
+                }
+               }
+              }
+             } else {
+              validateSandboxAggregation.errors = [{ instancePath: instancePath + "/group_by", schemaPath: "#/properties/group_by/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+              return false;
+             }
+            }
+            var valid0 = _errs18 === errors;
+           } else {
+            var valid0 = true;
+           }
+           if (valid0) {
+            if (data.window_seconds !== void 0) {
+             let data9 = data.window_seconds;
+             const _errs23 = errors;
+             if (!(typeof data9 == "number" && (!(data9 % 1) && !isNaN(data9)) && isFinite(data9))) {
+              validateSandboxAggregation.errors = [{ instancePath: instancePath + "/window_seconds", schemaPath: "#/properties/window_seconds/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+              return false;
+             }
+             if (errors === _errs23) {
+              if (typeof data9 == "number" && isFinite(data9)) {
+               if (data9 < 0 || isNaN(data9)) {
+                validateSandboxAggregation.errors = [{ instancePath: instancePath + "/window_seconds", schemaPath: "#/properties/window_seconds/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 }, message: "must be >= 0" }];
+                return false;
+               }
+              }
+             }
+             var valid0 = _errs23 === errors;
+            } else {
+             var valid0 = true;
+            }
+            if (valid0) {
+             if (data.owner !== void 0) {
+              let data10 = data.owner;
+              const _errs25 = errors;
+              const _errs26 = errors;
+              let valid3 = false;
+              let passing0 = null;
+              const _errs27 = errors;
+              if (!validateSandboxOwner(data10, { instancePath: instancePath + "/owner", parentData: data, parentDataProperty: "owner", rootData })) {
+               vErrors = vErrors === null ? validateSandboxOwner.errors : vErrors.concat(validateSandboxOwner.errors);
+               errors = vErrors.length;
+              }
+              var _valid0 = _errs27 === errors;
+              if (_valid0) {
+               valid3 = true;
+               passing0 = 0;
+              }
+              const _errs28 = errors;
+              if (data10 !== null) {
+               const err0 = { instancePath: instancePath + "/owner", schemaPath: "#/properties/owner/oneOf/1/type", keyword: "type", params: { type: "null" }, message: "must be null" };
+               if (vErrors === null) {
+                vErrors = [err0];
+               } else {
+                vErrors.push(err0);
+               }
+               errors++;
+              }
+              var _valid0 = _errs28 === errors;
+              if (_valid0 && valid3) {
+               valid3 = false;
+               passing0 = [passing0, 1];
+              } else {
+               if (_valid0) {
+                valid3 = true;
+                passing0 = 1;
+               }
+              }
+              if (!valid3) {
+               const err1 = { instancePath: instancePath + "/owner", schemaPath: "#/properties/owner/oneOf", keyword: "oneOf", params: { passingSchemas: passing0 }, message: "must match exactly one schema in oneOf" };
+               if (vErrors === null) {
+                vErrors = [err1];
+               } else {
+                vErrors.push(err1);
+               }
+               errors++;
+               validateSandboxAggregation.errors = vErrors;
+               return false;
+              } else {
+               errors = _errs26;
+               if (vErrors !== null) {
+                if (_errs26) {
+                 vErrors.length = _errs26;
+                } else {
+                 vErrors = null;
+                }
+               }
+              }
+              var valid0 = _errs25 === errors;
+             } else {
+              var valid0 = true;
+             }
+             if (valid0) {
+              if (data.created_at_ms !== void 0) {
+               let data11 = data.created_at_ms;
+               const _errs30 = errors;
+               if (!(typeof data11 == "number" && (!(data11 % 1) && !isNaN(data11)) && isFinite(data11))) {
+                validateSandboxAggregation.errors = [{ instancePath: instancePath + "/created_at_ms", schemaPath: "#/properties/created_at_ms/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+                return false;
+               }
+               if (errors === _errs30) {
+                if (typeof data11 == "number" && isFinite(data11)) {
+                 if (data11 > 9007199254740991 || isNaN(data11)) {
+                  validateSandboxAggregation.errors = [{ instancePath: instancePath + "/created_at_ms", schemaPath: "#/properties/created_at_ms/maximum", keyword: "maximum", params: { comparison: "<=", limit: 9007199254740991 }, message: "must be <= 9007199254740991" }];
+                  return false;
+                 } else {
+                  if (data11 < 0 || isNaN(data11)) {
+                   validateSandboxAggregation.errors = [{ instancePath: instancePath + "/created_at_ms", schemaPath: "#/properties/created_at_ms/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 }, message: "must be >= 0" }];
+                   return false;
+                  }
+                 }
+                }
+               }
+               var valid0 = _errs30 === errors;
+              } else {
+               var valid0 = true;
+              }
+              if (valid0) {
+               if (data.sums !== void 0) {
+                let data12 = data.sums;
+                const _errs32 = errors;
+                if (errors === _errs32) {
+                 if (Array.isArray(data12)) {
+                  if (data12.length > 20) {
+                   validateSandboxAggregation.errors = [{ instancePath: instancePath + "/sums", schemaPath: "#/properties/sums/maxItems", keyword: "maxItems", params: { limit: 20 }, message: "must NOT have more than 20 items" }];
+                   return false;
+                  } else {
+                   var valid4 = true;
+                   const len2 = data12.length;
+                   for (let i2 = 0; i2 < len2; i2++) {
+                    const _errs34 = errors;
+                    if (!validateSandboxAggregationSum(data12[i2], { instancePath: instancePath + "/sums/" + i2, parentData: data12, parentDataProperty: i2, rootData })) {
+                     vErrors = vErrors === null ? validateSandboxAggregationSum.errors : vErrors.concat(validateSandboxAggregationSum.errors);
+                     errors = vErrors.length;
+                    }
+                    var valid4 = _errs34 === errors;
+                    if (!valid4) {
+                     break;
+                    }
+                   }
+                  }
+                 } else {
+                  validateSandboxAggregation.errors = [{ instancePath: instancePath + "/sums", schemaPath: "#/properties/sums/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+                  return false;
+                 }
+                }
+                var valid0 = _errs32 === errors;
+               } else {
+                var valid0 = true;
+               }
+               if (valid0) {
+                if (data.sum_count !== void 0) {
+                 let data14 = data.sum_count;
+                 const _errs35 = errors;
+                 if (!(typeof data14 == "number" && (!(data14 % 1) && !isNaN(data14)) && isFinite(data14))) {
+                  validateSandboxAggregation.errors = [{ instancePath: instancePath + "/sum_count", schemaPath: "#/properties/sum_count/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+                  return false;
+                 }
+                 if (errors === _errs35) {
+                  if (typeof data14 == "number" && isFinite(data14)) {
+                   if (data14 < 0 || isNaN(data14)) {
+                    validateSandboxAggregation.errors = [{ instancePath: instancePath + "/sum_count", schemaPath: "#/properties/sum_count/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 }, message: "must be >= 0" }];
+                    return false;
+                   }
+                  }
+                 }
+                 var valid0 = _errs35 === errors;
+                } else {
+                 var valid0 = true;
+                }
+                if (valid0) {
+                 if (data.limits !== void 0) {
+                  let data15 = data.limits;
+                  const _errs37 = errors;
+                  if (errors === _errs37) {
+                   if (Array.isArray(data15)) {
+                    if (data15.length > 100) {
+                     validateSandboxAggregation.errors = [{ instancePath: instancePath + "/limits", schemaPath: "#/properties/limits/maxItems", keyword: "maxItems", params: { limit: 100 }, message: "must NOT have more than 100 items" }];
+                     return false;
+                    } else {
+                     var valid5 = true;
+                     const len3 = data15.length;
+                     for (let i3 = 0; i3 < len3; i3++) {
+                      const _errs39 = errors;
+                      if (!validateSandboxAggregationLimit(data15[i3], { instancePath: instancePath + "/limits/" + i3, parentData: data15, parentDataProperty: i3, rootData })) {
+                       vErrors = vErrors === null ? validateSandboxAggregationLimit.errors : vErrors.concat(validateSandboxAggregationLimit.errors);
+                       errors = vErrors.length;
+                      }
+                      var valid5 = _errs39 === errors;
+                      if (!valid5) {
+                       break;
+                      }
+                     }
+                    }
+                   } else {
+                    validateSandboxAggregation.errors = [{ instancePath: instancePath + "/limits", schemaPath: "#/properties/limits/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+                    return false;
+                   }
+                  }
+                  var valid0 = _errs37 === errors;
+                 } else {
+                  var valid0 = true;
+                 }
+                }
+               }
+              }
+             }
+            }
+           }
+          }
+         }
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxAggregation.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxAggregation.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaSandboxAggregation = { "$id": "SandboxAggregation", "type": "object", "required": ["id", "app_id", "name", "method", "metric", "conditions", "group_by", "window_seconds", "owner", "created_at_ms", "sums", "sum_count", "limits"], "additionalProperties": false, "properties": { "id": { "type": "string", "maxLength": 200 }, "app_id": { "type": "string", "maxLength": 200 }, "name": { "type": "string" }, "method": { "type": "string" }, "metric": { "type": "object", "additionalProperties": true }, "conditions": { "type": "array", "maxItems": 100, "items": { "type": "object", "additionalProperties": true } }, "group_by": { "type": "array", "maxItems": 2, "items": { "type": "object", "additionalProperties": true } }, "window_seconds": { "type": "integer", "minimum": 0 }, "owner": { "oneOf": [{ "$ref": "SandboxOwner" }, { "type": "null" }] }, "created_at_ms": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 }, "sums": { "type": "array", "maxItems": 20, "items": { "$ref": "SandboxAggregationSum" } }, "sum_count": { "type": "integer", "minimum": 0 }, "limits": { "type": "array", "maxItems": 100, "items": { "$ref": "SandboxAggregationLimit" } } } };
+function validateSandboxAggregationLimit(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.policy === void 0 && (missing0 = "policy") || data.rule_name === void 0 && (missing0 = "rule_name") || data.action === void 0 && (missing0 = "action") || data.operator === void 0 && (missing0 = "operator") || data.values === void 0 && (missing0 = "values")) {
+    validateSandboxAggregationLimit.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["policy", "rule_name", "action", "operator", "values"] }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "policy" || key0 === "rule_name" || key0 === "action" || key0 === "operator" || key0 === "values")) {
+      validateSandboxAggregationLimit.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.policy !== void 0) {
+      const _errs2 = errors;
+      if (!validateSandboxNamed(data.policy, { instancePath: instancePath + "/policy", parentData: data, parentDataProperty: "policy", rootData })) {
+       vErrors = vErrors === null ? validateSandboxNamed.errors : vErrors.concat(validateSandboxNamed.errors);
+       errors = vErrors.length;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.rule_name !== void 0) {
+       const _errs3 = errors;
+       if (typeof data.rule_name !== "string") {
+        validateSandboxAggregationLimit.errors = [{ instancePath: instancePath + "/rule_name", schemaPath: "#/properties/rule_name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+       var valid0 = _errs3 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.action !== void 0) {
+        const _errs5 = errors;
+        if (typeof data.action !== "string") {
+         validateSandboxAggregationLimit.errors = [{ instancePath: instancePath + "/action", schemaPath: "#/properties/action/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
+        var valid0 = _errs5 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.operator !== void 0) {
+         const _errs7 = errors;
+         if (typeof data.operator !== "string") {
+          validateSandboxAggregationLimit.errors = [{ instancePath: instancePath + "/operator", schemaPath: "#/properties/operator/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+          return false;
+         }
+         var valid0 = _errs7 === errors;
+        } else {
+         var valid0 = true;
+        }
+        if (valid0) {
+         if (data.values !== void 0) {
+          let data4 = data.values;
+          const _errs9 = errors;
+          if (errors === _errs9) {
+           if (Array.isArray(data4)) {
+            var valid1 = true;
+            const len0 = data4.length;
+            for (let i0 = 0; i0 < len0; i0++) {
+             const _errs11 = errors;
+             if (typeof data4[i0] !== "string") {
+              validateSandboxAggregationLimit.errors = [{ instancePath: instancePath + "/values/" + i0, schemaPath: "#/properties/values/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+              return false;
+             }
+             var valid1 = _errs11 === errors;
+             if (!valid1) {
+              break;
+             }
+            }
+           } else {
+            validateSandboxAggregationLimit.errors = [{ instancePath: instancePath + "/values", schemaPath: "#/properties/values/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+            return false;
+           }
+          }
+          var valid0 = _errs9 === errors;
+         } else {
+          var valid0 = true;
+         }
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxAggregationLimit.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxAggregationLimit.errors = vErrors;
+ return errors === 0;
+}
+
+function validateSandboxAggregationSum(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.wallet === void 0 && (missing0 = "wallet") || data.group === void 0 && (missing0 = "group") || data.sum === void 0 && (missing0 = "sum") || data.request_count === void 0 && (missing0 = "request_count")) {
+    validateSandboxAggregationSum.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["wallet", "group", "sum", "request_count"] }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "wallet" || key0 === "group" || key0 === "sum" || key0 === "request_count")) {
+      validateSandboxAggregationSum.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.wallet !== void 0) {
+      const _errs2 = errors;
+      if (!validateSandboxNamed(data.wallet, { instancePath: instancePath + "/wallet", parentData: data, parentDataProperty: "wallet", rootData })) {
+       vErrors = vErrors === null ? validateSandboxNamed.errors : vErrors.concat(validateSandboxNamed.errors);
+       errors = vErrors.length;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.group !== void 0) {
+       let data1 = data.group;
+       const _errs3 = errors;
+       if (!Array.isArray(data1) && data1 !== null) {
+        validateSandboxAggregationSum.errors = [{ instancePath: instancePath + "/group", schemaPath: "#/properties/group/type", keyword: "type", params: { type: schemaSandboxAggregationSum.properties.group.type }, message: "must be array,null" }];
+        return false;
+       }
+       if (errors === _errs3) {
+        if (Array.isArray(data1)) {
+         if (data1.length > 2) {
+          validateSandboxAggregationSum.errors = [{ instancePath: instancePath + "/group", schemaPath: "#/properties/group/maxItems", keyword: "maxItems", params: { limit: 2 }, message: "must NOT have more than 2 items" }];
+          return false;
+         } else {
+          var valid1 = true;
+          const len0 = data1.length;
+          for (let i0 = 0; i0 < len0; i0++) {
+           let data2 = data1[i0];
+           const _errs5 = errors;
+           if (errors === _errs5) {
+            if (Array.isArray(data2)) {
+             var valid2 = true;
+             const len1 = data2.length;
+             for (let i1 = 0; i1 < len1; i1++) {
+              const _errs7 = errors;
+              if (typeof data2[i1] !== "string") {
+               validateSandboxAggregationSum.errors = [{ instancePath: instancePath + "/group/" + i0 + "/" + i1, schemaPath: "#/properties/group/items/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+               return false;
+              }
+              var valid2 = _errs7 === errors;
+              if (!valid2) {
+               break;
+              }
+             }
+            } else {
+             validateSandboxAggregationSum.errors = [{ instancePath: instancePath + "/group/" + i0, schemaPath: "#/properties/group/items/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+             return false;
+            }
+           }
+           var valid1 = _errs5 === errors;
+           if (!valid1) {
+            break;
+           }
+          }
+         }
+        }
+       }
+       var valid0 = _errs3 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.sum !== void 0) {
+        const _errs9 = errors;
+        if (typeof data.sum !== "string") {
+         validateSandboxAggregationSum.errors = [{ instancePath: instancePath + "/sum", schemaPath: "#/properties/sum/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
+        var valid0 = _errs9 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.request_count !== void 0) {
+         let data5 = data.request_count;
+         const _errs11 = errors;
+         if (!(typeof data5 == "number" && (!(data5 % 1) && !isNaN(data5)) && isFinite(data5))) {
+          validateSandboxAggregationSum.errors = [{ instancePath: instancePath + "/request_count", schemaPath: "#/properties/request_count/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+          return false;
+         }
+         if (errors === _errs11) {
+          if (typeof data5 == "number" && isFinite(data5)) {
+           if (data5 < 1 || isNaN(data5)) {
+            validateSandboxAggregationSum.errors = [{ instancePath: instancePath + "/request_count", schemaPath: "#/properties/request_count/minimum", keyword: "minimum", params: { comparison: ">=", limit: 1 }, message: "must be >= 1" }];
+            return false;
+           }
+          }
+         }
+         var valid0 = _errs11 === errors;
+        } else {
+         var valid0 = true;
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxAggregationSum.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxAggregationSum.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaSandboxAggregationSum = { "$id": "SandboxAggregationSum", "type": "object", "required": ["wallet", "group", "sum", "request_count"], "additionalProperties": false, "properties": { "wallet": { "$ref": "SandboxNamed" }, "group": { "type": ["array", "null"], "maxItems": 2, "items": { "type": "array", "items": { "type": "string" } } }, "sum": { "type": "string" }, "request_count": { "type": "integer", "minimum": 1 } } };
+function validateSandboxOwner(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.key_quorum_id === void 0 && (missing0 = "key_quorum_id") || data.display_name === void 0 && (missing0 = "display_name") || data.threshold === void 0 && (missing0 = "threshold") || data.size === void 0 && (missing0 = "size") || data.members === void 0 && (missing0 = "members")) {
+    validateSandboxOwner.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["key_quorum_id", "display_name", "threshold", "size", "members"] }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "key_quorum_id" || key0 === "display_name" || key0 === "threshold" || key0 === "size" || key0 === "members")) {
+      validateSandboxOwner.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.key_quorum_id !== void 0) {
+      let data0 = data.key_quorum_id;
+      const _errs2 = errors;
+      if (errors === _errs2) {
+       if (typeof data0 === "string") {
+        if (ucs2length(data0) > 200) {
+         validateSandboxOwner.errors = [{ instancePath: instancePath + "/key_quorum_id", schemaPath: "#/properties/key_quorum_id/maxLength", keyword: "maxLength", params: { limit: 200 }, message: "must NOT have more than 200 characters" }];
+         return false;
+        }
+       } else {
+        validateSandboxOwner.errors = [{ instancePath: instancePath + "/key_quorum_id", schemaPath: "#/properties/key_quorum_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.display_name !== void 0) {
+       let data1 = data.display_name;
+       const _errs4 = errors;
+       if (typeof data1 !== "string" && data1 !== null) {
+        validateSandboxOwner.errors = [{ instancePath: instancePath + "/display_name", schemaPath: "#/properties/display_name/type", keyword: "type", params: { type: schemaSandboxOwner.properties.display_name.type }, message: "must be string,null" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.threshold !== void 0) {
+        let data2 = data.threshold;
+        const _errs6 = errors;
+        if (!(typeof data2 == "number" && (!(data2 % 1) && !isNaN(data2)) && isFinite(data2))) {
+         validateSandboxOwner.errors = [{ instancePath: instancePath + "/threshold", schemaPath: "#/properties/threshold/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+         return false;
+        }
+        if (errors === _errs6) {
+         if (typeof data2 == "number" && isFinite(data2)) {
+          if (data2 < 0 || isNaN(data2)) {
+           validateSandboxOwner.errors = [{ instancePath: instancePath + "/threshold", schemaPath: "#/properties/threshold/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 }, message: "must be >= 0" }];
+           return false;
+          }
+         }
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.size !== void 0) {
+         let data3 = data.size;
+         const _errs8 = errors;
+         if (!(typeof data3 == "number" && (!(data3 % 1) && !isNaN(data3)) && isFinite(data3))) {
+          validateSandboxOwner.errors = [{ instancePath: instancePath + "/size", schemaPath: "#/properties/size/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+          return false;
+         }
+         if (errors === _errs8) {
+          if (typeof data3 == "number" && isFinite(data3)) {
+           if (data3 < 0 || isNaN(data3)) {
+            validateSandboxOwner.errors = [{ instancePath: instancePath + "/size", schemaPath: "#/properties/size/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 }, message: "must be >= 0" }];
+            return false;
+           }
+          }
+         }
+         var valid0 = _errs8 === errors;
+        } else {
+         var valid0 = true;
+        }
+        if (valid0) {
+         if (data.members !== void 0) {
+          let data4 = data.members;
+          const _errs10 = errors;
+          if (errors === _errs10) {
+           if (Array.isArray(data4)) {
+            var valid1 = true;
+            const len0 = data4.length;
+            for (let i0 = 0; i0 < len0; i0++) {
+             const _errs12 = errors;
+             if (!validateSandboxMember(data4[i0], { instancePath: instancePath + "/members/" + i0, parentData: data4, parentDataProperty: i0, rootData })) {
+              vErrors = vErrors === null ? validateSandboxMember.errors : vErrors.concat(validateSandboxMember.errors);
+              errors = vErrors.length;
+             }
+             var valid1 = _errs12 === errors;
+             if (!valid1) {
+              break;
+             }
+            }
+           } else {
+            validateSandboxOwner.errors = [{ instancePath: instancePath + "/members", schemaPath: "#/properties/members/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+            return false;
+           }
+          }
+          var valid0 = _errs10 === errors;
+         } else {
+          var valid0 = true;
+         }
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxOwner.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxOwner.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaSandboxOwner = { "$id": "SandboxOwner", "type": "object", "required": ["key_quorum_id", "display_name", "threshold", "size", "members"], "additionalProperties": false, "properties": { "key_quorum_id": { "type": "string", "maxLength": 200 }, "display_name": { "type": ["string", "null"] }, "threshold": { "type": "integer", "minimum": 0 }, "size": { "type": "integer", "minimum": 0 }, "members": { "type": "array", "items": { "$ref": "SandboxMember" } } } };
+function validateSandboxMember(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.type === void 0 && (missing0 = "type") || data.id === void 0 && (missing0 = "id") || data.name === void 0 && (missing0 = "name")) {
+    validateSandboxMember.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["type", "id", "name"] }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "type" || key0 === "id" || key0 === "name")) {
+      validateSandboxMember.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.type !== void 0) {
+      let data0 = data.type;
+      const _errs2 = errors;
+      if (typeof data0 !== "string") {
+       validateSandboxMember.errors = [{ instancePath: instancePath + "/type", schemaPath: "#/properties/type/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      if (!(data0 === "public_key" || data0 === "user" || data0 === "key_quorum")) {
+       validateSandboxMember.errors = [{ instancePath: instancePath + "/type", schemaPath: "#/properties/type/enum", keyword: "enum", params: { allowedValues: schemaSandboxMember.properties.type.enum }, message: "must be equal to one of the allowed values" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.id !== void 0) {
+       const _errs4 = errors;
+       if (typeof data.id !== "string") {
+        validateSandboxMember.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.name !== void 0) {
+        let data2 = data.name;
+        const _errs6 = errors;
+        if (typeof data2 !== "string" && data2 !== null) {
+         validateSandboxMember.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/type", keyword: "type", params: { type: schemaSandboxMember.properties.name.type }, message: "must be string,null" }];
+         return false;
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxMember.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxMember.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaSandboxMember = { "$id": "SandboxMember", "type": "object", "required": ["type", "id", "name"], "additionalProperties": false, "properties": { "type": { "type": "string", "enum": ["public_key", "user", "key_quorum"] }, "id": { "type": "string" }, "name": { "type": ["string", "null"] } } };
 function validateSandboxKeyQuorums(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -11597,77 +12499,6 @@ function validateSandboxKeyQuorum(data, { instancePath = "", parentData, parentD
 }
 
 const schemaSandboxKeyQuorum = { "$id": "SandboxKeyQuorum", "type": "object", "required": ["id", "app_id", "display_name", "threshold", "size", "members", "wallets", "wallet_count"], "additionalProperties": false, "properties": { "id": { "type": "string", "maxLength": 200 }, "app_id": { "type": "string", "maxLength": 200 }, "display_name": { "type": ["string", "null"] }, "threshold": { "type": "integer", "minimum": 0 }, "size": { "type": "integer", "minimum": 0 }, "members": { "type": "array", "items": { "$ref": "SandboxMember" } }, "wallets": { "type": "array", "maxItems": 10, "items": { "$ref": "SandboxNamed" } }, "wallet_count": { "type": "integer", "minimum": 0 } } };
-function validateSandboxMember(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
- let vErrors = null;
- let errors = 0;
- if (errors === 0) {
-  if (data && typeof data == "object" && !Array.isArray(data)) {
-   let missing0;
-   if (data.type === void 0 && (missing0 = "type") || data.id === void 0 && (missing0 = "id") || data.name === void 0 && (missing0 = "name")) {
-    validateSandboxMember.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["type", "id", "name"] }, message: "must have required property '" + missing0 + "'" }];
-    return false;
-   } else {
-    const _errs1 = errors;
-    for (const key0 in data) {
-     if (!(key0 === "type" || key0 === "id" || key0 === "name")) {
-      validateSandboxMember.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
-      return false;
-      break;
-     }
-    }
-    if (_errs1 === errors) {
-     if (data.type !== void 0) {
-      let data0 = data.type;
-      const _errs2 = errors;
-      if (typeof data0 !== "string") {
-       validateSandboxMember.errors = [{ instancePath: instancePath + "/type", schemaPath: "#/properties/type/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-       return false;
-      }
-      if (!(data0 === "public_key" || data0 === "user" || data0 === "key_quorum")) {
-       validateSandboxMember.errors = [{ instancePath: instancePath + "/type", schemaPath: "#/properties/type/enum", keyword: "enum", params: { allowedValues: schemaSandboxMember.properties.type.enum }, message: "must be equal to one of the allowed values" }];
-       return false;
-      }
-      var valid0 = _errs2 === errors;
-     } else {
-      var valid0 = true;
-     }
-     if (valid0) {
-      if (data.id !== void 0) {
-       const _errs4 = errors;
-       if (typeof data.id !== "string") {
-        validateSandboxMember.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-        return false;
-       }
-       var valid0 = _errs4 === errors;
-      } else {
-       var valid0 = true;
-      }
-      if (valid0) {
-       if (data.name !== void 0) {
-        let data2 = data.name;
-        const _errs6 = errors;
-        if (typeof data2 !== "string" && data2 !== null) {
-         validateSandboxMember.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/type", keyword: "type", params: { type: schemaSandboxMember.properties.name.type }, message: "must be string,null" }];
-         return false;
-        }
-        var valid0 = _errs6 === errors;
-       } else {
-        var valid0 = true;
-       }
-      }
-     }
-    }
-   }
-  } else {
-   validateSandboxMember.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
-   return false;
-  }
- }
- validateSandboxMember.errors = vErrors;
- return errors === 0;
-}
-
-const schemaSandboxMember = { "$id": "SandboxMember", "type": "object", "required": ["type", "id", "name"], "additionalProperties": false, "properties": { "type": { "type": "string", "enum": ["public_key", "user", "key_quorum"] }, "id": { "type": "string" }, "name": { "type": ["string", "null"] } } };
 function validateSandboxPolicies(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -12991,139 +13822,6 @@ function validateSandboxWallet(data, { instancePath = "", parentData, parentData
 }
 
 const schemaSandboxWallet = { "$id": "SandboxWallet", "type": "object", "required": ["id", "app_id", "name", "external_id", "chain_type", "address", "created_at_ms", "archived_at_ms", "owner", "policies", "worth_usd"], "additionalProperties": false, "properties": { "id": { "type": "string", "maxLength": 200 }, "app_id": { "type": "string", "maxLength": 200 }, "name": { "type": ["string", "null"] }, "external_id": { "type": ["string", "null"] }, "chain_type": { "type": "string", "maxLength": 200 }, "address": { "type": "string" }, "created_at_ms": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 }, "archived_at_ms": { "type": ["integer", "null"], "minimum": 0, "maximum": 9007199254740991 }, "owner": { "oneOf": [{ "$ref": "SandboxOwner" }, { "type": "null" }] }, "policies": { "type": "array", "maxItems": 100, "items": { "$ref": "SandboxNamed" } }, "worth_usd": { "type": ["string", "null"] } } };
-function validateSandboxOwner(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
- let vErrors = null;
- let errors = 0;
- if (errors === 0) {
-  if (data && typeof data == "object" && !Array.isArray(data)) {
-   let missing0;
-   if (data.key_quorum_id === void 0 && (missing0 = "key_quorum_id") || data.display_name === void 0 && (missing0 = "display_name") || data.threshold === void 0 && (missing0 = "threshold") || data.size === void 0 && (missing0 = "size") || data.members === void 0 && (missing0 = "members")) {
-    validateSandboxOwner.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["key_quorum_id", "display_name", "threshold", "size", "members"] }, message: "must have required property '" + missing0 + "'" }];
-    return false;
-   } else {
-    const _errs1 = errors;
-    for (const key0 in data) {
-     if (!(key0 === "key_quorum_id" || key0 === "display_name" || key0 === "threshold" || key0 === "size" || key0 === "members")) {
-      validateSandboxOwner.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
-      return false;
-      break;
-     }
-    }
-    if (_errs1 === errors) {
-     if (data.key_quorum_id !== void 0) {
-      let data0 = data.key_quorum_id;
-      const _errs2 = errors;
-      if (errors === _errs2) {
-       if (typeof data0 === "string") {
-        if (ucs2length(data0) > 200) {
-         validateSandboxOwner.errors = [{ instancePath: instancePath + "/key_quorum_id", schemaPath: "#/properties/key_quorum_id/maxLength", keyword: "maxLength", params: { limit: 200 }, message: "must NOT have more than 200 characters" }];
-         return false;
-        }
-       } else {
-        validateSandboxOwner.errors = [{ instancePath: instancePath + "/key_quorum_id", schemaPath: "#/properties/key_quorum_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-        return false;
-       }
-      }
-      var valid0 = _errs2 === errors;
-     } else {
-      var valid0 = true;
-     }
-     if (valid0) {
-      if (data.display_name !== void 0) {
-       let data1 = data.display_name;
-       const _errs4 = errors;
-       if (typeof data1 !== "string" && data1 !== null) {
-        validateSandboxOwner.errors = [{ instancePath: instancePath + "/display_name", schemaPath: "#/properties/display_name/type", keyword: "type", params: { type: schemaSandboxOwner.properties.display_name.type }, message: "must be string,null" }];
-        return false;
-       }
-       var valid0 = _errs4 === errors;
-      } else {
-       var valid0 = true;
-      }
-      if (valid0) {
-       if (data.threshold !== void 0) {
-        let data2 = data.threshold;
-        const _errs6 = errors;
-        if (!(typeof data2 == "number" && (!(data2 % 1) && !isNaN(data2)) && isFinite(data2))) {
-         validateSandboxOwner.errors = [{ instancePath: instancePath + "/threshold", schemaPath: "#/properties/threshold/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
-         return false;
-        }
-        if (errors === _errs6) {
-         if (typeof data2 == "number" && isFinite(data2)) {
-          if (data2 < 0 || isNaN(data2)) {
-           validateSandboxOwner.errors = [{ instancePath: instancePath + "/threshold", schemaPath: "#/properties/threshold/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 }, message: "must be >= 0" }];
-           return false;
-          }
-         }
-        }
-        var valid0 = _errs6 === errors;
-       } else {
-        var valid0 = true;
-       }
-       if (valid0) {
-        if (data.size !== void 0) {
-         let data3 = data.size;
-         const _errs8 = errors;
-         if (!(typeof data3 == "number" && (!(data3 % 1) && !isNaN(data3)) && isFinite(data3))) {
-          validateSandboxOwner.errors = [{ instancePath: instancePath + "/size", schemaPath: "#/properties/size/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
-          return false;
-         }
-         if (errors === _errs8) {
-          if (typeof data3 == "number" && isFinite(data3)) {
-           if (data3 < 0 || isNaN(data3)) {
-            validateSandboxOwner.errors = [{ instancePath: instancePath + "/size", schemaPath: "#/properties/size/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 }, message: "must be >= 0" }];
-            return false;
-           }
-          }
-         }
-         var valid0 = _errs8 === errors;
-        } else {
-         var valid0 = true;
-        }
-        if (valid0) {
-         if (data.members !== void 0) {
-          let data4 = data.members;
-          const _errs10 = errors;
-          if (errors === _errs10) {
-           if (Array.isArray(data4)) {
-            var valid1 = true;
-            const len0 = data4.length;
-            for (let i0 = 0; i0 < len0; i0++) {
-             const _errs12 = errors;
-             if (!validateSandboxMember(data4[i0], { instancePath: instancePath + "/members/" + i0, parentData: data4, parentDataProperty: i0, rootData })) {
-              vErrors = vErrors === null ? validateSandboxMember.errors : vErrors.concat(validateSandboxMember.errors);
-              errors = vErrors.length;
-             }
-             var valid1 = _errs12 === errors;
-             if (!valid1) {
-              break;
-             }
-            }
-           } else {
-            validateSandboxOwner.errors = [{ instancePath: instancePath + "/members", schemaPath: "#/properties/members/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
-            return false;
-           }
-          }
-          var valid0 = _errs10 === errors;
-         } else {
-          var valid0 = true;
-         }
-        }
-       }
-      }
-     }
-    }
-   }
-  } else {
-   validateSandboxOwner.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
-   return false;
-  }
- }
- validateSandboxOwner.errors = vErrors;
- return errors === 0;
-}
-
-const schemaSandboxOwner = { "$id": "SandboxOwner", "type": "object", "required": ["key_quorum_id", "display_name", "threshold", "size", "members"], "additionalProperties": false, "properties": { "key_quorum_id": { "type": "string", "maxLength": 200 }, "display_name": { "type": ["string", "null"] }, "threshold": { "type": "integer", "minimum": 0 }, "size": { "type": "integer", "minimum": 0 }, "members": { "type": "array", "items": { "$ref": "SandboxMember" } } } };
 function validateSandboxScenarios(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -15523,6 +16221,7 @@ const responseValidators = {
  listOperators: { 200: validateAppOperators, 404: validateError, 500: validateError },
  listRequests: { 200: validateRecordedRequests, 400: validateError, 404: validateError, 500: validateError },
  listSandboxActions: { 200: validateSandboxActions, 400: validateError, 500: validateError },
+ listSandboxAggregations: { 200: validateSandboxAggregations, 400: validateError, 500: validateError },
  listSandboxKeyQuorums: { 200: validateSandboxKeyQuorums, 400: validateError, 500: validateError },
  listSandboxPolicies: { 200: validateSandboxPolicies, 400: validateError, 500: validateError },
  listSandboxTransactions: { 200: validateSandboxTransactions, 400: validateError, 500: validateError },

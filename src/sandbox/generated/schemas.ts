@@ -834,6 +834,57 @@ export type SandboxActions = {
   next_cursor: string | null;
 };
 
+export type SandboxAggregation = {
+  id: string;
+  app_id: string;
+  name: string;
+  /** The request method that counts. */
+  method: string;
+  /** The value that is summed, as the request that created the aggregation had it. */
+  metric: { [key: string]: unknown };
+  /** Only requests that meet all of them count. */
+  conditions: { [key: string]: unknown }[];
+  /** The fields that separate the sums of a wallet. */
+  group_by: { [key: string]: unknown }[];
+  window_seconds: number;
+  /** Null if the app secret is enough to delete it. */
+  owner: SandboxOwner | null;
+  created_at_ms: number;
+  /** The largest twenty of the present sums. A wallet without a signature in the window has none. */
+  sums: SandboxAggregationSum[];
+  /** Number of all present sums. */
+  sum_count: number;
+  /** The conditions of policies that compare a sum. At most a hundred. */
+  limits: SandboxAggregationLimit[];
+};
+
+/** A condition that compares the sum, which then includes the request that is judged. */
+export type SandboxAggregationLimit = {
+  policy: SandboxNamed;
+  rule_name: string;
+  /** `ALLOW` or `DENY`. */
+  action: string;
+  operator: string;
+  values: string[];
+};
+
+/** The sum of one wallet, or of one of its groups. */
+export type SandboxAggregationSum = {
+  wallet: SandboxNamed;
+  /** The values of each field of `group_by`, none for a request without the field. Null if the values are so long that only their digest is stored. */
+  group: string[][] | null;
+  /** A decimal integer. */
+  sum: string;
+  /** Number of requests in the sum. */
+  request_count: number;
+};
+
+export type SandboxAggregations = {
+  data: SandboxAggregation[];
+  /** Cursor of the next page; null on the last page. */
+  next_cursor: string | null;
+};
+
 export type SandboxApp = {
   id: string;
   name: string;

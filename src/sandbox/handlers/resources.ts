@@ -1,5 +1,9 @@
 import { raw } from '@mikro-orm/core';
 import type { SqlEntityManager } from '@mikro-orm/sql';
+import {
+  AggregationEntity,
+  type StoredAggregation,
+} from '../../domain/access/aggregations/aggregation.entity.ts';
 import { KeyQuorumEntity } from '../../domain/access/key-quorums/key-quorum.entity.ts';
 import { readPolicy } from '../../domain/access/policies/find-policy.ts';
 import { PolicyEntity } from '../../domain/access/policies/policy.entity.ts';
@@ -9,8 +13,8 @@ import { WalletEntity } from '../../domain/wallets/wallets/wallet.entity.ts';
 import { add, fromRaw, readDecimal, ZERO } from '../../engine/assets/decimal.ts';
 import { chainOfCaip2 } from '../../engine/assets/known-chains.ts';
 import type { ControlContext, Handler } from '../control-plane.ts';
-import type { SandboxPolicy } from '../generated/schemas.ts';
-import { named, ownersOf, policyNames } from '../names.ts';
+import type { SandboxAggregation, SandboxAggregationLimit, SandboxPolicy } from '../generated/schemas.ts';
+import { named, ownersOf, policyNames, walletNames } from '../names.ts';
 
 export const listSandboxWallets: Handler<'listSandboxWallets'> = async ({ query }, context) => {
   const { search } = query;
@@ -89,6 +93,127 @@ export const listSandboxPolicies: Handler<'listSandboxPolicies'> = async ({ quer
       next_cursor: nextCursor,
     };
   });
+
+export const listSandboxAggregations: Handler<'listSandboxAggregations'> = async ({ query }, context) =>
+  context.read(async (em) => {
+    const { page, nextCursor } = await listEvery(em, AggregationEntity, query, {
+      where: ofApp(query.app_id),
+    });
+    const owners = await ownersOf(
+      em,
+      page.flatMap(({ ownerId }) => ownerId ?? []),
+      context.keyNames,
+    );
+    const sums = await sumsOf(em, page, context.clock.now());
+    const limits = await limitsOf(em, page);
+    return {
+      data: page.map(({ id, appId, name, definition, windowSeconds, ownerId, createdAtMs }) => ({
+        ...{ id, app_id: appId, name, method: definition.method, metric: { ...definition.metric } },
+        conditions: (definition.conditions ?? []).map((condition) => ({ ...condition })),
+        group_by: (definition.group_by ?? []).map((group) => ({ ...group })),
+        ...{ window_seconds: windowSeconds, created_at_ms: createdAtMs },
+        owner: (ownerId === null ? undefined : owners.get(ownerId)) ?? null,
+        ...(sums.get(id) ?? noSums),
+        limits: [...(limits.get(id) ?? [])],
+      })),
+      next_cursor: nextCursor,
+    };
+  });
+
+/** The largest sums of an aggregation, and the number of all of them. */
+type SumsOf = Pick<SandboxAggregation, 'sums' | 'sum_count'>;
+
+const noSums: SumsOf = { sums: [], sum_count: 0 };
+
+const MAX_SUMS = 20;
+
+/** Returns the sums of aggregations in the windows that end now, by the id of the aggregation. */
+async function sumsOf(
+  em: SqlEntityManager,
+  aggregations: readonly Pick<StoredAggregation, 'id'>[],
+  nowMs: number,
+): Promise<ReadonlyMap<string, SumsOf>> {
+  // Sums are texts of any length, so the longer one is the larger one.
+  const rows = await em.execute<
+    { id: string; group_key: string; sum: string; requests: number; total: number }[]
+  >(
+    `select id, group_key, sum, requests, total from (
+       select id, group_key, sum, requests, count(*) over (partition by id) as total,
+         row_number() over (partition by id order by length(sum) desc, sum desc, group_key) as place
+       from (
+         select aggregations.id as id, group_key, exact_sum(amount) as sum, count(*) as requests
+         from aggregations join aggregation_records on aggregation_id = aggregations.id
+           and recorded_at_ms > ? - window_seconds * 1000
+         where aggregations.id in (select value from json_each(?))
+         group by aggregations.id, group_key
+       )
+     ) where place <= ${MAX_SUMS} order by id, place`,
+    [nowMs, JSON.stringify(aggregations.map(({ id }) => id))],
+  );
+  const wallets = await walletNames(
+    em,
+    rows.map(({ group_key: key }) => walletOf(key)),
+  );
+  return new Map(
+    [...Map.groupBy(rows, ({ id }) => id)].map(([id, own]) => [
+      id,
+      {
+        sums: own.map(({ group_key: key, sum, requests }) => ({
+          wallet: named(walletOf(key), wallets),
+          group: groupOf(key),
+          sum,
+          request_count: requests,
+        })),
+        sum_count: own[0]!.total,
+      },
+    ]),
+  );
+}
+
+/** Returns the wallet of a group's key: the wallet's id, a colon, and the values of the group. */
+function walletOf(groupKey: string): string {
+  return groupKey.slice(0, groupKey.indexOf(':'));
+}
+
+/** Returns the values of a group's key, or null if the key has only their digest. */
+function groupOf(groupKey: string): string[][] | null {
+  const stored = groupKey.slice(groupKey.indexOf(':') + 1);
+  if (!stored.startsWith('[')) return null;
+  return (JSON.parse(stored) as (string[] | null)[]).map((values) => values ?? []);
+}
+
+const MAX_LIMITING_POLICIES = 100;
+const MAX_LIMITS = 100;
+
+/** Returns the conditions of policies of the same app that compare the aggregations, by the aggregation's id. */
+async function limitsOf(
+  em: SqlEntityManager,
+  aggregations: readonly Pick<StoredAggregation, 'id' | 'appId'>[],
+): Promise<ReadonlyMap<string, readonly SandboxAggregationLimit[]>> {
+  if (aggregations.length === 0) return new Map();
+  const mentions = 'exists (select 1 from json_each(?) where instr(rules, value) > 0)';
+  const ids = JSON.stringify(aggregations.map(({ id }) => `"aggregation.${id}"`));
+  const policies = await em.find(
+    PolicyEntity,
+    { [raw(mentions, [ids])]: [] },
+    { orderBy: { createdAtMs: 'desc', id: 'desc' }, limit: MAX_LIMITING_POLICIES, disableIdentityMap: true },
+  );
+  const limits = new Map<string, SandboxAggregationLimit[]>();
+  for (const document of policies) {
+    for (const { name, action, conditions } of readPolicy(document).rules) {
+      for (const { field, operator, value } of conditions) {
+        const id = aggregations.find(
+          (each) => each.appId === document.appId && field === `aggregation.${each.id}`,
+        )?.id;
+        const own = limits.get(id ?? '') ?? [];
+        if (id === undefined || own.length === MAX_LIMITS) continue;
+        const policy = { id: document.id, name: document.name };
+        limits.set(id, [...own, { policy, rule_name: name, action, operator, values: [value].flat() }]);
+      }
+    }
+  }
+  return limits;
+}
 
 const ofApp = (appId: string | undefined): object => (appId === undefined ? {} : { appId });
 

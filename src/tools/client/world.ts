@@ -6,6 +6,8 @@ import type {
   FundSandboxAddressRequest,
   LoadedSnapshot,
   RemovedSandboxFaults,
+  SandboxAggregation,
+  SandboxAggregations,
   SandboxBlocks,
   SandboxClock,
   SandboxDeposit,
@@ -27,6 +29,7 @@ import type { SandboxClient } from './sandbox-client.ts';
 
 export type {
   FundSandboxAddressRequest,
+  SandboxAggregation,
   SandboxClock,
   SandboxDeposit,
   SandboxSnapshot,
@@ -196,6 +199,11 @@ export async function addFaults(
 /** Lists the fault rules, in the order in which they are tried. */
 export async function listFaults(client: SandboxClient): Promise<readonly SandboxFault[]> {
   return (await client.call<SandboxFaults>('GET', '/faults')).data;
+}
+
+/** Lists the newest aggregations with their present sums, at most 1,000. */
+export async function listAggregations(client: SandboxClient): Promise<readonly SandboxAggregation[]> {
+  return (await client.call<SandboxAggregations>('GET', '/aggregations?limit=1000')).data;
 }
 
 /** Removes the rules with these ids, or all rules if no id is given. Returns the number of removed rules. */

@@ -18,6 +18,7 @@ import {
   PenLine,
   Radio,
   ScrollText,
+  Sigma,
   SlidersHorizontal,
   Users,
   Wallet,
@@ -64,6 +65,10 @@ export const groups: readonly { readonly title: string; readonly pages: readonly
       { id: 'users', title: 'Users', icon: Users, load: () => import('./pages/users.tsx') },
       { id: 'policies', title: 'Policies', icon: ScrollText, load: () => import('./pages/policies.tsx') },
       { id: 'sets', title: 'Condition sets', icon: ListFilter, load: () => import('./pages/sets.tsx') },
+      {
+        ...{ id: 'aggregations', title: 'Aggregations', icon: Sigma },
+        load: () => import('./pages/aggregations.tsx'),
+      },
       { id: 'intents', title: 'Intents', icon: PenLine, load: () => import('./pages/intents.tsx') },
       { id: 'quorums', title: 'Key quorums', icon: KeyRound, load: () => import('./pages/quorums.tsx') },
       { id: 'apps', title: 'Apps', icon: SlidersHorizontal, load: () => import('./pages/apps.tsx') },

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { aliceKey } from '../../../mocks/authorization-keys.ts';
 import type { Tables } from '../../../src/domain/tables.ts';
 import type {
+  SandboxAggregations,
   SandboxBooks,
   SandboxKeyQuorums,
   SandboxPolicies,
@@ -227,6 +228,117 @@ test('policies are listed with their rules, and with at most ten of their wallet
   });
 });
 
+test('aggregations are listed with their present sums and what limits them', async () => {
+  const shop = '0x6Fac4D18c912343BF86fa7049364Dd4E424Ab9C0';
+  const terms = {
+    name: 'Spent in an hour',
+    method: 'eth_signTransaction',
+    metric: { field_source: 'ethereum_transaction', field: 'value', function: 'sum' },
+    group_by: [{ field_source: 'ethereum_transaction', field: 'to' }],
+  } as const;
+  const { body: aggregation } = await call(sandbox, 'createAggregation', {
+    body: { ...terms, group_by: [...terms.group_by], window: { type: 'rolling', seconds: 3600 } },
+  });
+  const limit = {
+    field_source: 'reference' as const,
+    field: `aggregation.${aggregation.id}`,
+    operator: 'lte' as const,
+    value: String(2n ** 70n),
+  };
+  const { body: policy } = await call(sandbox, 'createPolicy', {
+    body: {
+      ...{ version: '1.0', name: 'Hourly', chain_type: 'ethereum' },
+      rules: [{ name: 'Small', method: terms.method, action: 'ALLOW', conditions: [limit] }],
+    },
+  });
+  const { body: wallet } = await call(sandbox, 'createWallet', {
+    body: { chain_type: 'ethereum', display_name: 'Till', policy_ids: [policy.id] },
+  });
+  const pay = (value: bigint, to: string | undefined) =>
+    call(sandbox, 'walletRpc', {
+      path: { wallet_id: wallet.id },
+      body: {
+        method: 'eth_signTransaction',
+        params: {
+          transaction: {
+            ...(to === undefined ? { data: '0x60' } : { to }),
+            ...{ value: `0x${value.toString(16)}`, chain_id: 1, type: 2, nonce: 0 },
+            ...{ gas_limit: 21_000, max_fee_per_gas: 1, max_priority_fee_per_gas: 1 },
+          },
+        },
+      },
+    });
+  await pay(2n ** 69n, shop);
+  await pay(5n, shop);
+  await pay(7n, wallet.address);
+  const listed = async () => {
+    const { data, next_cursor: next } = await get<SandboxAggregations>('/aggregations');
+    expect(next).toBeNull();
+    return data;
+  };
+  const shown = {
+    ...{ id: aggregation.id, app_id: sandbox.appId, ...terms, conditions: [], owner: null },
+    ...{ window_seconds: 3600, created_at_ms: aggregation.created_at },
+    limits: [
+      {
+        ...{ policy: { id: policy.id, name: 'Hourly' }, rule_name: 'Small', action: 'ALLOW' },
+        ...{ operator: 'lte', values: [limit.value] },
+      },
+    ],
+  };
+  const till = { id: wallet.id, name: 'Till' };
+  expect(await listed()).toEqual([
+    {
+      ...shown,
+      sums: [
+        { wallet: till, group: [[shop.toLowerCase()]], sum: String(2n ** 69n + 5n), request_count: 2 },
+        { wallet: till, group: [[wallet.address.toLowerCase()]], sum: '7', request_count: 1 },
+      ],
+      sum_count: 2,
+    },
+  ]);
+  sandbox.clock.advance(3600_000);
+  expect(await listed()).toEqual([{ ...shown, sums: [], sum_count: 0 }]);
+  expect((await get<SandboxAggregations>('/aggregations?app_id=another')).data).toEqual([]);
+});
+
+test('an aggregation lists its twenty largest sums, and names its owner', async () => {
+  const { body: aggregation } = await call(sandbox, 'createAggregation', {
+    body: {
+      ...{ name: 'Sent', method: 'eth_signTransaction', owner: { public_key: aliceKey.publicKey } },
+      metric: { field_source: 'ethereum_transaction', field: 'value', function: 'sum' },
+      group_by: [{ field_source: 'ethereum_transaction', field: 'chain_id' }],
+      window: { type: 'rolling', seconds: 86_400 },
+    },
+  });
+  const acme = await walletNamed('Acme');
+  for (let chain = 1; chain <= 21; chain += 1) {
+    await call(sandbox, 'walletRpc', {
+      path: { wallet_id: acme.id },
+      body: {
+        method: 'eth_signTransaction',
+        params: {
+          transaction: {
+            ...{ to: acme.address, value: chain * 9, chain_id: chain, type: 2, nonce: 0 },
+            ...{ gas_limit: 21_000, max_fee_per_gas: 1, max_priority_fee_per_gas: 1 },
+          },
+        },
+      },
+    });
+  }
+  const { data } = await get<SandboxAggregations>('/aggregations?limit=1');
+  expect(data).toMatchObject([
+    {
+      ...{ id: aggregation.id, sum_count: 21, limits: [] },
+      owner: { key_quorum_id: aggregation.owner_id, members: [{ type: 'public_key', name: 'Alice' }] },
+      sums: Array.from({ length: 20 }, (_, place) => ({
+        group: [[String(21 - place)]],
+        sum: String((21 - place) * 9),
+      })),
+    },
+  ]);
+});
+
 test('the books name the symbol and the decimals of each asset', async () => {
   const acme = await walletNamed('Acme');
   await fund(sandbox, acme.address, { chain: 'base', asset: 'eth', rawAmount: 10n ** 18n });
@@ -262,7 +374,7 @@ test('a list takes the same number of statements whatever its length', async () 
   }
   expect(await wallets('?search=treasury')).toHaveLength(21);
   expect(await statementsOf('/wallets?search=treasury')).toBe(one);
-  for (const path of ['/key_quorums', '/policies']) {
+  for (const path of ['/key_quorums', '/policies', '/aggregations']) {
     const few = await statementsOf(`${path}?limit=1`);
     // Quorums with users need the names of these.
     expect(await statementsOf(path)).toBeLessThanOrEqual(few + 2);

@@ -8,6 +8,7 @@ import type { Command } from 'commander';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { makeProgram } from '../../../src/cli/program.ts';
 import { announceSandbox } from '../../../src/tools/client/running-sandboxes.ts';
+import { call } from '../../support/call.ts';
 import { runCommand, temporaryFolder } from '../../support/run-custos.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 
@@ -145,6 +146,13 @@ describe('the output for programs', () => {
     const ajv = new Ajv2020({ strict: false, validateFormats: false });
     ajv.addSchema({ $id: 'document', ...document });
     const at = ['--url', sandbox.baseUrl, '--ca-file', sandbox.caFile];
+    await call(sandbox, 'createAggregation', {
+      body: {
+        ...{ name: 'Sent in a day', method: 'eth_signTransaction' },
+        metric: { field_source: 'ethereum_transaction', field: 'value', function: 'sum' },
+        window: { type: 'rolling', seconds: 86_400 },
+      },
+    });
     for (const [command, ...args] of [
       ['trigger', 'wallet.archived'],
       ['events list'],
@@ -171,6 +179,7 @@ describe('the output for programs', () => {
       ['why'],
       ['describe', 'createWallet'],
       ['coverage'],
+      ['policy sums'],
       ['doctor'],
       ['reset'],
     ] as const) {
