@@ -73,8 +73,8 @@ export interface RunOptions {
 /** How many times a handler is run in total if its transaction collides with others. */
 const MAX_ATTEMPTS = 3;
 
-/** The work of one request. It is the same in every pass. */
-interface Work {
+/** What one request runs with. It is the same in every pass. */
+interface RequestWork {
   readonly handler: AnyHandler;
   readonly permit: Permit;
   /** Undefined without an idempotency key. */
@@ -88,7 +88,7 @@ interface Work {
   readonly options: RunOptions;
 }
 
-interface WorkOfPass extends Work {
+interface PassWork extends RequestWork {
   readonly pass: Pass;
 }
 
@@ -103,7 +103,7 @@ export function bindHandlers(registry: object, options: RunOptions): OperationHa
   );
 }
 
-interface Bound {
+interface BoundHandler {
   readonly handler: AnyHandler;
   readonly mutex: KeyedMutex;
   readonly options: RunOptions;
@@ -118,7 +118,7 @@ interface Bound {
  * transaction collides with another one, and on the primary when the replica fails.
  */
 async function runOperation(
-  { handler, mutex, options }: Bound,
+  { handler, mutex, options }: BoundHandler,
   _context: unknown,
   state: RequestState,
 ): Promise<Answer> {
@@ -143,8 +143,8 @@ async function runOperation(
       const pass = passes.begin();
       const span = { name: 'unit of work', kind: 'internal', attributes: { attempt } } as const;
       try {
-        const run = { ...work, pass, openUnit: ofReplica ?? primary };
-        return await inSpan(span, runOnce, state, run);
+        const passWork = { ...work, pass, openUnit: ofReplica ?? primary };
+        return await inSpan(span, runOnce, state, passWork);
       } catch (error) {
         if (pass.mustRunAgain()) {
           await passes.makeCalls();
@@ -198,14 +198,14 @@ function inputOf(state: RequestState): Input {
   return { path: state.route!.params, query: state.query, body: state.body };
 }
 
-interface Earlier {
+interface EarlierRequest {
   /** The stored response to the earlier request. */
   readonly answer: StoredResponse | undefined;
   /** Whether the app accepts the signed payloads of this request only once. */
   readonly isSingleUse: boolean;
 }
 
-const nothingEarlier: Earlier = { answer: undefined, isSingleUse: false };
+const noEarlierRequest: EarlierRequest = { answer: undefined, isSingleUse: false };
 
 /**
  * Looks for the stored response to the same request, by its idempotency key and by its signed payloads. Ends the unit
@@ -214,10 +214,10 @@ const nothingEarlier: Earlier = { answer: undefined, isSingleUse: false };
 async function findEarlier(
   unit: UnitOfWork,
   state: RequestState,
-  { idempotent, options }: WorkOfPass,
-): Promise<Earlier> {
+  { idempotent, options }: PassWork,
+): Promise<EarlierRequest> {
   const hasSignatures = isSigned(state);
-  if (idempotent === undefined && !hasSignatures) return nothingEarlier;
+  if (idempotent === undefined && !hasSignatures) return noEarlierRequest;
   let isContinued = false;
   try {
     let answer = idempotent && (await options.idempotency.begin(unit.em, idempotent));
@@ -254,7 +254,7 @@ function signedRequestOf({ app, proof }: RequestState): SignedRequest {
  * INVARIANT: nothing is committed for a client that has closed its connection. It may send the request again without
  * knowing that the first one succeeded.
  */
-async function openFor(state: RequestState, { permit, openUnit }: WorkOfPass): Promise<UnitOfWork> {
+async function openFor(state: RequestState, { permit, openUnit }: PassWork): Promise<UnitOfWork> {
   await permit.take();
   try {
     requireClient(state);
@@ -273,7 +273,7 @@ function requireClient({ response }: RequestState): void {
 }
 
 /** Runs the handler once, and commits its changes. */
-async function runOnce(state: RequestState, work: WorkOfPass): Promise<Answer> {
+async function runOnce(state: RequestState, work: PassWork): Promise<Answer> {
   const { handler, options, pass, idempotent } = work;
   const unit = await openFor(state, work);
   const earlier = await findEarlier(unit, state, work);
@@ -300,17 +300,17 @@ async function runOnce(state: RequestState, work: WorkOfPass): Promise<Answer> {
     await unit.commit(lastRecord(state, { audit: options.audit, status, body }));
     pass.hasCommitted();
   } catch (error) {
-    throw await refused(error, state, { unit, run });
+    throw await settleFailure(error, state, { unit, run });
   }
   for (const callback of later.afterCommit) await runAfterCommit(callback, state, run);
   return answer;
 }
 
 /** Ends the unit of work of a failed request, and stores what is kept of a refusal. Returns the error to throw. */
-async function refused(
+async function settleFailure(
   error: unknown,
   state: RequestState,
-  { unit, run }: { readonly unit: UnitOfWork; readonly run: Run & { readonly work: WorkOfPass } },
+  { unit, run }: { readonly unit: UnitOfWork; readonly run: HandlerRun & { readonly work: PassWork } },
 ): Promise<unknown> {
   const { pass, options } = run.work;
   const isRefusal = error instanceof ApiError && !pass.mustRunAgain();
@@ -335,14 +335,18 @@ function answerOf(status: number, body: unknown, fileType: string | undefined): 
     : { status, text: body as string, fileType };
 }
 
-/** The work of a request, and the callbacks that its handler has registered. */
-interface Run {
-  readonly work: Work;
+/** One run of the handler, with the callbacks that it has registered. */
+interface HandlerRun {
+  readonly work: RequestWork;
   readonly later: Later;
 }
 
 /** Runs a callback after the commit. If it refuses, the refusal replaces the stored response. */
-async function runAfterCommit(callback: AfterCommitWork, state: RequestState, run: Run): Promise<void> {
+async function runAfterCommit(
+  callback: AfterCommitWork,
+  state: RequestState,
+  run: HandlerRun,
+): Promise<void> {
   try {
     await callback();
   } catch (error) {
@@ -350,7 +354,11 @@ async function runAfterCommit(callback: AfterCommitWork, state: RequestState, ru
   }
 }
 
-async function refuseAfterCommit(error: unknown, state: RequestState, { work, later }: Run): Promise<never> {
+async function refuseAfterCommit(
+  error: unknown,
+  state: RequestState,
+  { work, later }: HandlerRun,
+): Promise<never> {
   const { check, audit } = work.options;
   // Wrapped, so that a collision here does not run the handler again after its commit.
   if (!(error instanceof ApiError)) throw new Error('the work after the commit failed', { cause: error });
@@ -367,7 +375,11 @@ async function refuseAfterCommit(error: unknown, state: RequestState, { work, la
  * Stores the refusal under its idempotency key and runs the handler's callbacks for a refusal, in a new transaction.
  * INVARIANT: it also records the denial, so a crash never leaves its event or its stored response without the record.
  */
-async function settleRefusal(error: ApiError, state: RequestState, { work, later }: Run): Promise<void> {
+async function settleRefusal(
+  error: ApiError,
+  state: RequestState,
+  { work, later }: HandlerRun,
+): Promise<void> {
   const { idempotency, audit } = work.options;
   const idempotent = isStoredRefusal(error) ? work.idempotent : undefined;
   if (idempotent === undefined && later.afterRefusal.length === 0) return;
@@ -386,7 +398,7 @@ function refusalAnswer(error: ApiError, { signers }: Later): StoredResponse {
 async function keep(
   em: SqlEntityManager,
   state: RequestState,
-  { work, later, answer, replaces }: Run & { answer: StoredResponse; replaces: boolean },
+  { work, later, answer, replaces }: HandlerRun & { answer: StoredResponse; replaces: boolean },
 ): Promise<void> {
   const { idempotent, isSingleUse, options } = work;
   if (idempotent !== undefined) await options.idempotency.keep(em, idempotent, answer, { replaces });
