@@ -205,7 +205,7 @@ export async function createPipeline(options: PipelineOptions): Promise<Pipeline
     }
     if (answer === undefined || 'isRefused' in answer) discardBody(request);
     if (answer === undefined) {
-      refusal = await recorded(state, refusal, options.recordDenial);
+      refusal = await errorAfterRecording(state, refusal, options.recordDenial);
       answer = answerError(refusal, state, log);
     }
     const resources = answer.status < 400 ? undefined : await resourcesOf(state, answer, options);
@@ -296,7 +296,7 @@ function shareOf(share: number): () => boolean {
 }
 
 /** Records a denial. Returns the error to send: if recording fails, the error of the audit log. */
-async function recorded(
+async function errorAfterRecording(
   state: RequestState,
   error: unknown,
   recordDenial: RecordDenial | undefined,
