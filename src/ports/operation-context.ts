@@ -114,8 +114,8 @@ export function unwrapPlan<Plan>(planned: Planned<Plan>): Plan {
   return planned.value;
 }
 
-/** Runs `plan` and catches its error, which `unwrapPlan` throws. */
-export async function keepPlan<Plan>(plan: () => Promise<Plan>): Promise<Planned<Plan>> {
+/** Runs `plan` and catches its error, which `unwrapPlan` throws later. */
+export async function tryPlan<Plan>(plan: () => Promise<Plan>): Promise<Planned<Plan>> {
   try {
     return { value: await plan() };
   } catch (refusal) {

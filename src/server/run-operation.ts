@@ -4,7 +4,7 @@ import { ApiError, isUnavailable } from '../errors.ts';
 import { createPasses, type Pass, RunAgainError } from '../keys/passes.ts';
 import { inSpan } from '../observability/spans.ts';
 import type { AuditTrail, WriteFreeze } from '../ports/audit.ts';
-import { type AfterCommitWork, keepPlan, type Planned, type Services } from '../ports/operation-context.ts';
+import { type AfterCommitWork, tryPlan, type Planned, type Services } from '../ports/operation-context.ts';
 import type {
   Idempotency,
   IdempotentRequest,
@@ -187,7 +187,7 @@ async function planOf(
   { openUnit, services }: RunOptions,
 ): Promise<Planned<unknown> | undefined> {
   if (plan === undefined) return undefined;
-  return keepPlan(async () => {
+  return tryPlan(async () => {
     // Without a transaction, no connection is held between statements.
     const { em } = await openUnit(false);
     return plan(inputOf(state), planContextOf(em, state, services));

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import {
   type Handlers,
-  keepPlan,
+  tryPlan,
   type PlannedHandler,
   unwrapPlan,
 } from '../../../src/ports/operation-context.ts';
@@ -46,7 +46,7 @@ test('a handler of another operation does not compile', () => {
 
 test('unwrapping a plan returns it or throws its error', async () => {
   const closed = new Error('closed');
-  const refused = await keepPlan(() => Promise.reject(closed));
+  const refused = await tryPlan(() => Promise.reject(closed));
   expect(() => unwrapPlan(refused)).toThrow(closed);
-  expect(unwrapPlan(await keepPlan(async () => undefined))).toBeUndefined();
+  expect(unwrapPlan(await tryPlan(async () => undefined))).toBeUndefined();
 });

@@ -20,7 +20,7 @@ import { createWallet } from '../../../src/domain/wallets/wallets/create-wallet.
 import type { WalletRow } from '../../../src/domain/wallets/wallets/wallet.entity.ts';
 import { hpkeRecipientFromSeed, openHpke } from '../../../src/engine/crypto/hpke.ts';
 import type { AuthenticateWalletsRequest } from '../../../src/generated/schemas.ts';
-import { keepPlan } from '../../../src/ports/operation-context.ts';
+import { tryPlan } from '../../../src/ports/operation-context.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { acme, openHouse, payloads, signWith, startMs } from './house-of-rows.ts';
 
@@ -330,7 +330,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     const authenticate = async (body: Partial<AuthenticateWalletsRequest>) => {
       const request = { user_jwt: await tokenOf(), ...body } as AuthenticateWalletsRequest;
       return house.operate(async (context) => {
-        const planned = await keepPlan(() => authenticateUser(context, request.user_jwt));
+        const planned = await tryPlan(() => authenticateUser(context, request.user_jwt));
         return authenticateWallets(context, { body: request, planned });
       });
     };

@@ -11,7 +11,7 @@ import type {
   TransferRequest,
 } from '../../../generated/schemas.ts';
 import type { AnyChain } from '../../../ports/chains.ts';
-import { keepPlan, type OperationContext, type PlanContext } from '../../../ports/operation-context.ts';
+import { tryPlan, type OperationContext, type PlanContext } from '../../../ports/operation-context.ts';
 import type { StoredExecution } from '../../access/automations/automation.entity.ts';
 import { isSameAsset, NATIVE } from '../../access/automations/automation.ts';
 import { findToken } from '../../access/chains/chains.ts';
@@ -206,7 +206,7 @@ export async function planSweep(
   if (held === 0n) return undefined;
   if (action.type === 'earn_deposit') {
     const body: EarnRequest = { vault_id: action.vault_id, raw_amount: String(held) };
-    const planned = await keepPlan(() => planDepositRequest(context, walletId, body));
+    const planned = await tryPlan(() => planDepositRequest(context, walletId, body));
     const spending =
       'value' in planned ? { caip2, cost: planned.value.cost, proceeds: planned.value.deposited } : undefined;
     return { run: (unit) => depositIntoVault(unit, { walletId, body, planned }), spending };
@@ -226,7 +226,7 @@ export async function planSweep(
     destination: { ...asset, ...(recipient === undefined ? {} : { destination_address: recipient }) },
     base_amount: String(rawAmount),
   };
-  const planned = await keepPlan(() => planSwapRequest(context, walletId, body));
+  const planned = await tryPlan(() => planSwapRequest(context, walletId, body));
   const plan = 'value' in planned ? planned.value.plan : planned;
   const spending = 'value' in plan ? spendingOf(caip2, asset, plan.value) : undefined;
   return { run: (unit) => executeWalletSwap(unit, { walletId, body, planned }), spending };
@@ -267,7 +267,7 @@ async function planForwarding(
     } as TransferRequest['source'],
     destination: { address: recipient },
   };
-  const planned = await keepPlan(() => planTransferRequest(context, walletId, body));
+  const planned = await tryPlan(() => planTransferRequest(context, walletId, body));
   const run: Sweep['run'] = (unit) => transferFromWallet(unit, { walletId, body, planned });
   const plan = 'value' in planned ? planned.value.plan : planned;
   if (!('value' in plan)) return { run, spending: undefined };

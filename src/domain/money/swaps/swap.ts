@@ -12,7 +12,7 @@ import type {
   SwapQuoteResponse,
 } from '../../../generated/schemas.ts';
 import {
-  keepPlan,
+  tryPlan,
   type OperationContext,
   type PlanContext,
   type Planned,
@@ -131,7 +131,7 @@ export async function planSwapRequest(
 ): Promise<PlannedSwapRequest> {
   const wallet = await findWallet(context, walletId);
   const terms = readSwap(wallet, body);
-  return { terms, plan: await keepPlan(() => planSwap(context, wallet, terms)) };
+  return { terms, plan: await tryPlan(() => planSwap(context, wallet, terms)) };
 }
 
 /** Returns the spending that policies evaluate. It is known from the request or from the plan. */

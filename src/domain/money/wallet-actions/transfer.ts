@@ -17,7 +17,7 @@ import type {
 } from '../../../generated/schemas.ts';
 import type { AnyChain } from '../../../ports/chains.ts';
 import {
-  keepPlan,
+  tryPlan,
   type OperationContext,
   type PlanContext,
   type Planned,
@@ -294,7 +294,7 @@ export async function planTransferRequest(
 ): Promise<PlannedTransferRequest> {
   const wallet = await findWallet(context, walletId);
   const terms = readTransferBody(wallet, body);
-  return { terms, plan: await keepPlan(() => planTransfer(context, wallet, terms)) };
+  return { terms, plan: await tryPlan(() => planTransfer(context, wallet, terms)) };
 }
 
 /**
