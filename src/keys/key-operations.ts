@@ -37,7 +37,7 @@ import {
   type MasterKeyEnvelopes,
   type MasterKeyEnvelopesOptions,
   QUORUM_CHANGES,
-  requireSeenChanges,
+  requireVerifiedChanges,
   sealOpener,
 } from './master-keys.ts';
 import type { PhraseKeys } from './sandbox-keys.ts';
@@ -133,8 +133,8 @@ export function keyStoreOn(
     (appId: string): OpenSeal =>
     ({ id: rowId, seal }, authority) =>
       open(seal, { purpose: 'policy', rowId, appId, authority });
-  const requireSeen = ({ quorums }: Pick<KnownQuorums, 'quorums'>, { appId }: SealBinding) =>
-    requireSeenChanges(quorums, appId, open);
+  const requireVerified = ({ quorums }: Pick<KnownQuorums, 'quorums'>, { appId }: SealBinding) =>
+    requireVerifiedChanges(quorums, appId, open);
   const budget =
     maximum === undefined
       ? undefined
@@ -172,7 +172,7 @@ export function keyStoreOn(
         openSeal: openSeal(binding.appId),
         building,
       } as const;
-      if (claim !== undefined) await requireSeen(claim, binding);
+      if (claim !== undefined) await requireVerified(claim, binding);
       const authorization =
         claim &&
         (await vouchers.withReader(claim, binding.appId, (readVoucher) =>
@@ -203,7 +203,7 @@ export function keyStoreOn(
       const ephemeralSeed = entropy.bytes(EPHEMERAL_SEED_BYTES);
       if (claim !== undefined) {
         const task = { kind: 'export', form, recipient } as const;
-        await requireSeen(claim, binding);
+        await requireVerified(claim, binding);
         const exporting = { task, openSeal: openSeal(binding.appId) };
         await vouchers.withReader(claim, binding.appId, (readVoucher) =>
           requireAuthorizedTask({ ...claim, readVoucher }, occasionOf(binding, clock), exporting),
@@ -220,7 +220,7 @@ export function keyStoreOn(
 
     async changeAuthority(sealed, binding, claim) {
       chainTypeOf(binding);
-      await requireSeen(claim, binding);
+      await requireVerified(claim, binding);
       const authority = await vouchers.withReader(claim, binding.appId, (readVoucher) =>
         changedAuthority({ ...claim, readVoucher }, occasionOf(binding, clock)),
       );
@@ -249,7 +249,7 @@ export function keyStoreOn(
     },
     async changePolicy(sealed, binding, change) {
       const { rowId: policyId, appId } = binding;
-      await requireSeen(change, binding);
+      await requireVerified(change, binding);
       const changed = await vouchers.withReader(change, appId, (readVoucher) =>
         changedPolicy({ ...change, readVoucher }, { policyId, appId, nowMs: clock.now() }),
       );
@@ -265,7 +265,7 @@ export function keyStoreOn(
     async sealQuorumChange({ purpose, rowId: quorumId, appId }, record, vouching) {
       const binding = requirePurpose({ purpose, rowId: quorumId, appId }, QUORUM_CHANGES);
       const before = { ...record, changes: record.changes.slice(0, -1) };
-      await requireSeen({ quorums: [before, ...(record.changes.at(-1)?.quorums ?? [])] }, binding);
+      await requireVerified({ quorums: [before, ...(record.changes.at(-1)?.quorums ?? [])] }, binding);
       const occasion = { quorumId, appId, nowMs: clock.now() };
       const authority = await vouchers.withReader({ vouching }, appId, (readVoucher) =>
         changedQuorum(record, occasion, readVoucher),

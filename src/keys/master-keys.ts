@@ -310,7 +310,7 @@ export const QUORUM_CHANGES = 'key-quorum-changes';
  *
  * @throws UnauthorizedUseError for a missing seal; KeyStoreError for a seal that does not open.
  */
-export async function requireSeenChanges(
+export async function requireVerifiedChanges(
   records: readonly QuorumRecord[],
   appId: string,
   open: OpenAnySeal,
