@@ -127,10 +127,10 @@ export async function requireAuthorizedTask(
   { task, openSeal, building }: Authorizing,
 ): Promise<AuthorizedTask> {
   const { authority, evidence } = claim;
-  const unlimited = { addresses: [] };
+  const nothingToCheck = { addresses: [] };
   const feeCeilings = building?.feeCeilings;
   // No signature is needed. A key with an owner cannot be opened under this authority, so it cannot be used here.
-  if (authority.owner === null) return unlimited;
+  if (authority.owner === null) return nothingToCheck;
   if (!isTaskOfChain(task, occasion.chainType)) {
     throw new UnauthorizedUseError(`expected a method of \`${occasion.chainType}\``);
   }
