@@ -255,7 +255,7 @@ async function openPostgres(
 ): Promise<Database> {
   const [
     { MikroORM },
-    { defaultTimeouts, postgresDialect, postgresPool, sessionOf },
+    { defaultTimeouts, postgresDialect, postgresPool, sessionModeOf },
     { bindValues },
     { besideThePool, watchReadiness },
     { createKysely, ownTransactions, partsOf },
@@ -274,7 +274,7 @@ async function openPostgres(
     timeouts && { ...timeouts, silenceMs: undefined },
   );
   const beside = besideThePool(options.url);
-  const dialect = postgresDialect(pool, sessionOf(options.url, timeouts), {
+  const dialect = postgresDialect(pool, sessionModeOf(options.url, timeouts), {
     onFailure: options.onFailure,
     silenceMs: timeouts?.silenceMs,
     ask: beside.ask,

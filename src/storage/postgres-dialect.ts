@@ -159,15 +159,15 @@ export function isPooledByTransaction(url: string | undefined): boolean {
  * What may be kept in a connection between transactions. Behind PgBouncer in transaction mode nothing may, so
  * statements have no names and each transaction repeats its settings.
  */
-export interface Session {
+export interface SessionMode {
   readonly areStatementsNamed: boolean;
   /** SQL for the settings of each transaction, starting with `;`, or empty. */
   readonly settings: string;
 }
 
-const wholeSession: Session = { areStatementsNamed: true, settings: '' };
+const wholeSession: SessionMode = { areStatementsNamed: true, settings: '' };
 
-export function sessionOf(url: string, timeouts: PostgresTimeouts | undefined): Session {
+export function sessionModeOf(url: string, timeouts: PostgresTimeouts | undefined): SessionMode {
   if (!isPooledByTransaction(url)) return wholeSession;
   if (timeouts === undefined) return { areStatementsNamed: false, settings: '' };
   const { statementMs, lockMs, idleInTransactionMs } = timeouts;
@@ -234,7 +234,7 @@ type DialectOptions = Partial<Pick<ConnectionTools, 'onFailure' | 'silenceMs'> &
  */
 export function postgresDialect(
   pool: Pool,
-  session: Session = wholeSession,
+  session: SessionMode = wholeSession,
   { onFailure, silenceMs, ask }: DialectOptions = {},
 ): OwnDialect & { hung(): number; close(): Promise<void> } {
   const hung = keepHung({ pool, ask, isPooledByTransaction: !session.areStatementsNamed });

@@ -11,7 +11,7 @@ import {
   defaultTimeouts,
   postgresDialect,
   postgresPool,
-  sessionOf,
+  sessionModeOf,
 } from '../../../src/storage/postgres-dialect.ts';
 import { freshPostgres } from '../../support/postgres/borrow-database.ts';
 import { runCustos, startCustos, temporaryFolder, waitFor } from '../../support/run-custos.ts';
@@ -20,7 +20,7 @@ test('with pgbouncer=true a session keeps nothing, and each transaction has its 
   const url = `${await freshPostgres()}?pgbouncer=true`;
   const pool = postgresPool({ connectionString: url, max: 1 }, () => undefined, defaultTimeouts);
   const database = new Kysely<{ pg_prepared_statements: { name: string } }>({
-    dialect: postgresDialect(pool, sessionOf(url, defaultTimeouts)),
+    dialect: postgresDialect(pool, sessionModeOf(url, defaultTimeouts)),
   });
   const limit = async (on: Kysely<never>): Promise<string> => {
     const { rows } = await sql<{
