@@ -99,7 +99,7 @@ export async function depositIntoVault(
   });
   const { vault, rawAmount } = use.decoded.terms;
   await requireFreshNonce(context, wallet.id, body.nonce);
-  await use.record();
+  await use.recordOrDeny();
   const { builds, isApproved } = unwrapPlan(planned);
   const terms: EarnOutcomeTerms = {
     wallet_address: wallet.address,
@@ -193,7 +193,7 @@ export async function withdrawFromVault(
   });
   const { vault, rawAmount } = use.decoded.terms;
   await requireFreshNonce(context, wallet.id, body.nonce);
-  await use.record();
+  await use.recordOrDeny();
   const { builds } = unwrapPlan(planned);
   const terms: EarnOutcomeTerms = { wallet_address: wallet.address };
   const details = vaultFields(vault, rawAmount);

@@ -110,7 +110,7 @@ export async function claimRewards(
     mayBeSigner: true,
   });
   await requireFreshNonce(context, wallet.id, body.nonce);
-  await use.record();
+  await use.recordOrDeny();
   const { distributor, rewards, builds } = unwrapPlan(planned);
   return startEarnAction(context, wallet, {
     ...{ type: 'earn_incentive_claim', body, builds, details: { chain: body.chain, rewards } },
@@ -214,7 +214,7 @@ export async function collectFees(
     mayBeSigner: true,
   });
   await requireFreshNonce(context, wallet.id, body.nonce);
-  await use.record();
+  await use.recordOrDeny();
   const { rawAmount, builds } = unwrapPlan(planned);
   return startEarnAction(context, wallet, {
     ...{ type: 'earn_fee_collect', body, builds },

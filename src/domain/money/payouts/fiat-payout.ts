@@ -281,7 +281,7 @@ async function payOut(
     mayBeSigner: true,
   });
   await requireFreshNonce(context, wallet.id, body.nonce);
-  await use.record();
+  await use.recordOrDeny();
   const plan = unwrapPlan(planned);
   await requireStillPayable(context, plan);
   const sent = await sendSteps(context, wallet, {

@@ -103,7 +103,7 @@ export async function executeWalletSwap(
   });
   const { terms, plan } = use.decoded;
   await requireFreshNonce(context, wallet.id, body.nonce);
-  await use.record();
+  await use.recordOrDeny();
   const swap = unwrapPlan(plan);
   const { offer } = swap;
   const sent = await sendSteps(context, wallet, {

@@ -265,7 +265,7 @@ export async function transferFromWallet(
   });
   const { terms, plan } = use.decoded;
   await requireFreshNonce(context, wallet.id, body.nonce);
-  await use.record();
+  await use.recordOrDeny();
   const transfer = unwrapPlan(plan);
   const sent = await sendSteps(context, wallet, {
     type: 'transfer',

@@ -44,7 +44,7 @@ export async function exportWallet(
   const recipient = p256PublicKeyPoint(readPublicKey(request.recipient_public_key, pointer));
   const sealed = await sealedExport(context, wallet, use.authorization, { isPhrase, recipient, pointer });
   if (sealed === undefined) throw hasNoPhrase(at === '' ? '/export_seed_phrase' : '/method');
-  await use.record();
+  await use.recordOrDeny();
   await markExported(context, wallet, request, isPhrase);
   return {
     encryption_type: 'HPKE',

@@ -271,7 +271,7 @@ export interface DecodedRpc {
   readonly action: PolicyAction;
   /** See `DecodedUse`. */
   readonly onlySigns?: boolean;
-  /** Executes the request, calls `use.record` once, and returns the wire data of the method's response. */
+  /** Executes the request, calls `use.recordOrDeny` once, and returns the wire data of the method's response. */
   perform(use: AuthorizedUse): Promise<unknown>;
 }
 

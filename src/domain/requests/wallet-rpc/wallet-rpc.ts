@@ -65,9 +65,9 @@ async function decodeSend(
   const { transaction, options, answer } = await send.build(context);
   return {
     action: transaction.action,
-    async perform({ authorization, record }) {
+    async perform({ authorization, recordOrDeny }) {
       // Record the use before the broadcast is scheduled, so that a refusal after the commit does not hide it.
-      await record();
+      await recordOrDeny();
       return answer(await sendBuilt(context, wallet, transaction, { ...options, authorization }));
     },
   };
@@ -156,8 +156,8 @@ function decodeRpc(
 async function decodeReadingRequest(request: WalletRpcRequest, answer: object): Promise<DecodedRpc> {
   return {
     action: await decodeRpcAction(request),
-    async perform({ record }) {
-      await record();
+    async perform({ recordOrDeny }) {
+      await recordOrDeny();
       return answer;
     },
   };
@@ -183,11 +183,11 @@ async function decodeSigningRequest(
   return {
     action: unfoldBatches(action, callingAccount(request, wallet.address)),
     onlySigns: true,
-    async perform({ authorization, record }) {
+    async perform({ authorization, recordOrDeny }) {
       // The params are valid by the API document's schema of the method.
       const task = { method, params } as never;
       const data = await signWithWalletKey<OfflineMethod>(context, wallet, authorization, task);
-      await record();
+      await recordOrDeny();
       if (smartAccount === undefined || smartAccount.isDeployed) return data;
       const { signature } = data as { readonly signature: string };
       return { ...data, signature: wrapForDeployment(smartAccount.factory, wallet.address, signature) };
@@ -289,7 +289,7 @@ export async function rawSignWithWallet(
     });
     const task = { method: 'raw_sign', params: input } as const;
     const signature = await signWithWalletKey(context, wallet, use.authorization, task);
-    await use.record();
+    await use.recordOrDeny();
     return { method: 'raw_sign', data: { signature, encoding: 'hex' } };
   } catch (error) {
     throw asSigningRefusal(error);

@@ -148,7 +148,7 @@ function keptText(value: unknown): string | null {
 /** A decoded request: the action that policies evaluate, and further data that the caller needs. */
 interface DecodedUse {
   readonly action: PolicyAction;
-  /** Whether the request only signs and then calls `record`, and changes and locks nothing before that. */
+  /** Whether the request only signs and then calls `recordOrDeny`, and changes and locks nothing before that. */
   readonly onlySigns?: boolean;
 }
 
@@ -171,7 +171,7 @@ export interface AuthorizedUse<Decoded extends DecodedUse = DecodedUse> {
    *
    * @throws ApiError policy_violation if the totals no longer allow the use; discard the signature then.
    */
-  readonly record: () => Promise<void>;
+  readonly recordOrDeny: () => Promise<void>;
 }
 
 /**
@@ -209,7 +209,7 @@ export async function authorizeUse<Decoded extends DecodedUse>(
   return {
     authorization,
     decoded,
-    async record() {
+    async recordOrDeny() {
       if ('lock' in totals) {
         const locked = await totals.lock();
         const again = locked && (await judge(locked));
