@@ -4,7 +4,7 @@ import { ApiError, isUnavailable } from '../errors.ts';
 import { createPasses, type Pass, RunAgainError } from '../keys/passes.ts';
 import { inSpan } from '../observability/spans.ts';
 import type { AuditTrail, WriteFreeze } from '../ports/audit.ts';
-import { type AfterCommitWork, tryPlan, type Planned, type Services } from '../ports/operation-context.ts';
+import { type AfterCommitWork, type Planned, type Services, tryPlan } from '../ports/operation-context.ts';
 import type {
   Idempotency,
   IdempotentRequest,
@@ -143,8 +143,7 @@ async function runOperation(
       const pass = passes.begin();
       const span = { name: 'unit of work', kind: 'internal', attributes: { attempt } } as const;
       try {
-        const passWork = { ...work, pass, openUnit: ofReplica ?? primary };
-        return await inSpan(span, runOnce, state, passWork);
+        return await inSpan(span, runOnce, state, { ...work, pass, openUnit: ofReplica ?? primary });
       } catch (error) {
         if (pass.mustRunAgain()) {
           await passes.makeCalls();
@@ -280,7 +279,7 @@ async function runOnce(state: RequestState, work: PassWork): Promise<Answer> {
   if (earlier.answer !== undefined) return repeat(earlier.answer);
   const { successStatus: status, fileType } = operationOf(state);
   const later = nothingLater();
-  const run = { work: earlier.isSingleUse ? { ...work, isSingleUse: true } : work, later };
+  const run = { state, work: earlier.isSingleUse ? { ...work, isSingleUse: true } : work, later };
   let answer: Answer;
   try {
     const context = contextOf(unit, state, {
@@ -295,34 +294,34 @@ async function runOnce(state: RequestState, work: PassWork): Promise<Answer> {
     answer = answerOf(status, body, fileType);
     if (idempotent !== undefined || earlier.isSingleUse) {
       const kept = { status, text: answer.text, signers: [...later.signers] };
-      await keep(unit.em, state, { ...run, answer: kept, replaces: false });
+      await keep(unit.em, run, { answer: kept, replaces: false });
     }
     await unit.commit(lastRecord(state, { audit: options.audit, status, body }));
     pass.hasCommitted();
   } catch (error) {
-    throw await settleFailure(error, state, { unit, run });
+    throw await settleFailure(error, unit, run);
   }
-  for (const callback of later.afterCommit) await runAfterCommit(callback, state, run);
+  for (const callback of later.afterCommit) await runAfterCommit(callback, run);
   return answer;
 }
 
 /** Ends the unit of work of a failed request, and stores what is kept of a refusal. Returns the error to throw. */
 async function settleFailure(
   error: unknown,
-  state: RequestState,
-  { unit, run }: { readonly unit: UnitOfWork; readonly run: HandlerRun & { readonly work: PassWork } },
+  unit: UnitOfWork,
+  run: HandlerRun & { readonly work: PassWork },
 ): Promise<unknown> {
-  const { pass, options } = run.work;
-  const isRefusal = error instanceof ApiError && !pass.mustRunAgain();
+  const { state, work } = run;
+  const isRefusal = error instanceof ApiError && !work.pass.mustRunAgain();
   try {
-    if (isRefusal && error.keepsChanges) await keepChanges(unit, state, { audit: options.audit, error });
+    if (isRefusal && error.keepsChanges) await keepChanges(unit, state, { audit: work.options.audit, error });
   } finally {
     // Also after a failed commit: the rollback ends the transaction and returns the permit.
     await unit.rollback();
   }
   if (isRefusal && error.code !== 'internal_error') {
-    options.check(state, error.status, refusalBody(error, state));
-    await settleRefusal(error, state, run);
+    work.options.check(state, error.status, refusalBody(error, state));
+    await settleRefusal(error, run);
   }
   return error;
 }
@@ -335,37 +334,30 @@ function answerOf(status: number, body: unknown, fileType: string | undefined): 
     : { status, text: body as string, fileType };
 }
 
-/** One run of the handler, with the callbacks that it has registered. */
+/** One run of the handler for a request, with the callbacks that it has registered. */
 interface HandlerRun {
+  readonly state: RequestState;
   readonly work: RequestWork;
   readonly later: Later;
 }
 
 /** Runs a callback after the commit. If it refuses, the refusal replaces the stored response. */
-async function runAfterCommit(
-  callback: AfterCommitWork,
-  state: RequestState,
-  run: HandlerRun,
-): Promise<void> {
+async function runAfterCommit(callback: AfterCommitWork, run: HandlerRun): Promise<void> {
   try {
     await callback();
   } catch (error) {
-    await refuseAfterCommit(error, state, run);
+    await refuseAfterCommit(error, run);
   }
 }
 
-async function refuseAfterCommit(
-  error: unknown,
-  state: RequestState,
-  { work, later }: HandlerRun,
-): Promise<never> {
+async function refuseAfterCommit(error: unknown, { state, work, later }: HandlerRun): Promise<never> {
   const { check, audit } = work.options;
   // Wrapped, so that a collision here does not run the handler again after its commit.
   if (!(error instanceof ApiError)) throw new Error('the work after the commit failed', { cause: error });
   check(state, error.status, refusalBody(error, state));
   const answer = refusalAnswer(error, later);
   await inUnitOf(work.openUnit)(async (em, notes) => {
-    await keep(em, state, { work, later, answer, replaces: true });
+    await keep(em, { state, work, later }, { answer, replaces: true });
     await recordLateRefusal({ em, notes }, state, { audit, error });
   });
   throw error;
@@ -375,11 +367,7 @@ async function refuseAfterCommit(
  * Stores the refusal under its idempotency key and runs the handler's callbacks for a refusal, in a new transaction.
  * INVARIANT: it also records the denial, so a crash never leaves its event or its stored response without the record.
  */
-async function settleRefusal(
-  error: ApiError,
-  state: RequestState,
-  { work, later }: HandlerRun,
-): Promise<void> {
+async function settleRefusal(error: ApiError, { state, work, later }: HandlerRun): Promise<void> {
   const { idempotency, audit } = work.options;
   const idempotent = isStoredRefusal(error) ? work.idempotent : undefined;
   if (idempotent === undefined && later.afterRefusal.length === 0) return;
@@ -397,8 +385,8 @@ function refusalAnswer(error: ApiError, { signers }: Later): StoredResponse {
 /** Stores the response to a request under its idempotency key and its signed payloads. */
 async function keep(
   em: SqlEntityManager,
-  state: RequestState,
-  { work, later, answer, replaces }: HandlerRun & { answer: StoredResponse; replaces: boolean },
+  { state, work, later }: HandlerRun,
+  { answer, replaces }: { readonly answer: StoredResponse; readonly replaces: boolean },
 ): Promise<void> {
   const { idempotent, isSingleUse, options } = work;
   if (idempotent !== undefined) await options.idempotency.keep(em, idempotent, answer, { replaces });
