@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import {
   type Handlers,
-  tryPlan,
   type PlannedHandler,
+  tryPlan,
   unwrapPlan,
 } from '../../../src/ports/operation-context.ts';
 

@@ -11,7 +11,7 @@ import type {
   TransferRequest,
 } from '../../../generated/schemas.ts';
 import type { AnyChain } from '../../../ports/chains.ts';
-import { tryPlan, type OperationContext, type PlanContext } from '../../../ports/operation-context.ts';
+import { type OperationContext, type PlanContext, tryPlan } from '../../../ports/operation-context.ts';
 import type { StoredExecution } from '../../access/automations/automation.entity.ts';
 import { isSameAsset, NATIVE } from '../../access/automations/automation.ts';
 import { findToken } from '../../access/chains/chains.ts';

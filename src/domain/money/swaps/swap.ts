@@ -12,10 +12,10 @@ import type {
   SwapQuoteResponse,
 } from '../../../generated/schemas.ts';
 import {
-  tryPlan,
   type OperationContext,
   type PlanContext,
   type Planned,
+  tryPlan,
   unwrapPlan,
 } from '../../../ports/operation-context.ts';
 import { requireOwner } from '../../access/owners/require-owner.ts';

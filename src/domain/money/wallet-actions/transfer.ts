@@ -17,10 +17,10 @@ import type {
 } from '../../../generated/schemas.ts';
 import type { AnyChain } from '../../../ports/chains.ts';
 import {
-  tryPlan,
   type OperationContext,
   type PlanContext,
   type Planned,
+  tryPlan,
   unwrapPlan,
 } from '../../../ports/operation-context.ts';
 import { findToken } from '../../access/chains/chains.ts';
