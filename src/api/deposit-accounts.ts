@@ -12,12 +12,12 @@ import {
   type ResolvedRoute,
 } from '../domain/money/crypto-deposits/deposit-routes.ts';
 import {
-  depositAccountViews,
-  findDepositAccount,
+  fiatDepositAccountViews,
+  findFiatDepositAccount,
   listFiatDepositAccounts as listFiatDepositAccountsVerb,
-  openDepositAccount,
+  createFiatDepositAccount as createFiatDepositAccountVerb,
   planFiatDepositAccount,
-} from '../domain/money/fiat-deposits/deposit-account.ts';
+} from '../domain/money/fiat-deposits/fiat-deposit-account.ts';
 import type { DepositAccountCryptoQuoteResponse } from '../generated/schemas.ts';
 import type { Handler, PlannedHandler } from '../ports/operation-context.ts';
 
@@ -71,7 +71,7 @@ export const listFiatDepositAccounts: Handler<'listFiatDepositAccounts'> = async
   context,
 ) => {
   const accounts = await listFiatDepositAccountsVerb(context, path.wallet_id, query);
-  return { fiat_deposit_accounts: await depositAccountViews(context, accounts), next_cursor: null };
+  return { fiat_deposit_accounts: await fiatDepositAccountViews(context, accounts), next_cursor: null };
 };
 
 type Found = Awaited<ReturnType<typeof planFiatDepositAccount>>;
@@ -79,14 +79,14 @@ type Found = Awaited<ReturnType<typeof planFiatDepositAccount>>;
 export const createFiatDepositAccount: PlannedHandler<'createFiatDepositAccount', Found> = {
   plan: ({ path, body }, context) => planFiatDepositAccount(context, { walletId: path.wallet_id, body }),
   run: async ({ path, body }, context, planned) => {
-    const account = await openDepositAccount(context, { walletId: path.wallet_id, body, planned });
-    const [view] = await depositAccountViews(context, [account]);
+    const account = await createFiatDepositAccountVerb(context, { walletId: path.wallet_id, body, planned });
+    const [view] = await fiatDepositAccountViews(context, [account]);
     return { fiat_deposit_account: view! };
   },
 };
 
 export const getFiatDepositAccount: Handler<'getFiatDepositAccount'> = async ({ path }, context) => {
-  const account = await findDepositAccount(context, path.wallet_id, path.deposit_account_id);
-  const [view] = await depositAccountViews(context, [account]);
+  const account = await findFiatDepositAccount(context, path.wallet_id, path.deposit_account_id);
+  const [view] = await fiatDepositAccountViews(context, [account]);
   return { fiat_deposit_account: view! };
 };

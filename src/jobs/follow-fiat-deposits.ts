@@ -7,9 +7,9 @@ import {
 import {
   claimDueAccounts,
   keepAccount,
-  pollDepositAccount,
-} from '../domain/money/fiat-deposits/deposit-account.ts';
-import type { StoredDepositAccount } from '../domain/money/fiat-deposits/fiat-deposit.entity.ts';
+  pollFiatDepositAccount,
+} from '../domain/money/fiat-deposits/fiat-deposit-account.ts';
+import type { StoredFiatDepositAccount } from '../domain/money/fiat-deposits/fiat-deposit.entity.ts';
 import {
   type FiatPosition,
   listFiatPositions,
@@ -25,7 +25,7 @@ const BATCH = 20;
 
 /** What to poll next: a provider about an account or its history, or a chain about the transaction of a deposit. */
 type Due =
-  | { readonly of: 'account'; readonly account: StoredDepositAccount }
+  | { readonly of: 'account'; readonly account: StoredFiatDepositAccount }
   | { readonly of: 'history'; readonly position: FiatPosition }
   | { readonly of: 'arrival'; readonly sent: SentDeposit };
 
@@ -54,8 +54,8 @@ export function followFiatDeposits({ services, inUnit }: JobContext): Job {
     return page.hasMore || page.reports.length > 0;
   };
 
-  const askAccount = async (account: StoredDepositAccount): Promise<false> => {
-    const said = await pollDepositAccount(services, account);
+  const askAccount = async (account: StoredFiatDepositAccount): Promise<false> => {
+    const said = await pollFiatDepositAccount(services, account);
     if (said !== undefined) await inUnit((em) => keepAccount({ em, keyStore }, account.id, said));
     return false;
   };

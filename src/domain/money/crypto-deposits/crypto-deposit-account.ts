@@ -70,7 +70,7 @@ function accountView({ walletId, route }: StoredAttachment): CryptoDepositAddres
   return { wallet_id: walletId, ...route };
 }
 
-interface NewDepositAccount {
+interface NewCryptoDepositAccount {
   readonly walletId: string;
   readonly body: CreateCryptoDepositAccountRequest;
   /** The result of `planCryptoDepositAccount`. */
@@ -120,7 +120,7 @@ async function findConfig({ em, app }: PlanContext, id: string): Promise<Deposit
  */
 export async function createCryptoDepositAccount(
   context: OperationContext,
-  { walletId, body, planned }: NewDepositAccount,
+  { walletId, body, planned }: NewCryptoDepositAccount,
 ): Promise<CryptoDepositAddressRoute[]> {
   const wallet = await findWallet(context, walletId);
   const { deposit_address_strategy: strategy } = body;

@@ -52,7 +52,7 @@ export const FiatDepositAccountEntity = defineEntity({
   ],
 });
 
-export type StoredDepositAccount = InferEntity<typeof FiatDepositAccountEntity>;
+export type StoredFiatDepositAccount = InferEntity<typeof FiatDepositAccountEntity>;
 
 /** The payment instructions of a fiat deposit account. They are sealed because they contain account numbers. */
 export const FiatDepositInstructionsEntity = defineEntity({

@@ -10,14 +10,14 @@ import {
   FiatDepositEntity,
   FiatPositionEntity,
   type StoredDeposit,
-  type StoredDepositAccount,
+  type StoredFiatDepositAccount,
 } from './fiat-deposit.entity.ts';
 
 type EventContext = Pick<OperationContext, 'em' | 'ids' | 'notes' | 'nowMs'>;
 
 function recordDepositStarted(
   context: EventContext,
-  account: StoredDepositAccount,
+  account: StoredFiatDepositAccount,
   deposit: StoredDeposit,
 ): Promise<string> {
   return recordEvent(context, {
@@ -34,7 +34,7 @@ function recordDepositStarted(
  */
 export function recordDepositCompleted(
   context: EventContext,
-  { account, deposit, amount }: { account: StoredDepositAccount; deposit: StoredDeposit; amount: string },
+  { account, deposit, amount }: { account: StoredFiatDepositAccount; deposit: StoredDeposit; amount: string },
 ): Promise<string> {
   const data = dataOf(account, deposit);
   return recordEvent(context, {
@@ -56,7 +56,7 @@ function recordDepositFailed(
     account,
     deposit,
     report,
-  }: { account: StoredDepositAccount; deposit: StoredDeposit; report: FiatDepositReport },
+  }: { account: StoredFiatDepositAccount; deposit: StoredDeposit; report: FiatDepositReport },
 ): Promise<string> {
   return recordEvent(context, {
     appId: account.appId,
@@ -73,7 +73,7 @@ function recordDepositFailed(
   });
 }
 
-function headOf(account: StoredDepositAccount, deposit: StoredDeposit) {
+function headOf(account: StoredFiatDepositAccount, deposit: StoredDeposit) {
   return {
     wallet_id: account.walletId,
     deposit_account_id: account.id,
@@ -84,7 +84,7 @@ function headOf(account: StoredDepositAccount, deposit: StoredDeposit) {
   };
 }
 
-function dataOf(account: StoredDepositAccount, deposit: StoredDeposit) {
+function dataOf(account: StoredFiatDepositAccount, deposit: StoredDeposit) {
   const { amount, currency, paymentRail, senderName } = deposit;
   return {
     created_at: new Date(deposit.createdAtMs).toISOString(),
@@ -193,7 +193,7 @@ async function recordReport(
 /** Records that a deposit was received, even if the provider first reports a later state. */
 async function beginDeposit(
   context: RecordContext,
-  account: StoredDepositAccount,
+  account: StoredFiatDepositAccount,
   report: FiatDepositReport,
 ): Promise<StoredDeposit> {
   const deposit = context.em.create(FiatDepositEntity, {
@@ -226,7 +226,7 @@ async function advance(
     account,
     deposit,
     report,
-  }: { account: StoredDepositAccount; deposit: StoredDeposit; report: FiatDepositReport },
+  }: { account: StoredFiatDepositAccount; deposit: StoredDeposit; report: FiatDepositReport },
 ): Promise<void> {
   const rank = ranks[deposit.state];
   if (rank === undefined) return;

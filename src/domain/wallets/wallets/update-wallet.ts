@@ -166,7 +166,7 @@ export async function archiveWallet(context: OperationContext, walletId: string)
     .executeTakeFirst();
   if (row === undefined) throw notFound('Wallet');
   await endAttachments(context.em, row.id);
-  await deactivateDepositAccounts(context, row.id);
+  await deactivateFiatDepositAccounts(context, row.id);
   await endCards(context, row.id);
   await dismissIntentsAbout(context, { resource: 'wallet', id: row.id, change: 'archived' });
   await recordEvent(context, {
@@ -184,10 +184,10 @@ export async function archiveWallet(context: OperationContext, walletId: string)
 }
 
 /**
- * Deactivates the deposit accounts of an archived wallet. A job closes them at their providers, so that nothing more
- * can be paid in.
+ * Deactivates the fiat deposit accounts of an archived wallet. A job closes them at their providers, so that nothing
+ * more can be paid in.
  */
-async function deactivateDepositAccounts({ em, nowMs }: OperationContext, walletId: string): Promise<void> {
+async function deactivateFiatDepositAccounts({ em, nowMs }: OperationContext, walletId: string): Promise<void> {
   const database = em.getKysely<Tables>();
   const { numUpdatedRows } = await database
     .updateTable('fiat_deposit_accounts')

@@ -34,12 +34,12 @@ import {
 import {
   FiatDepositAccountEntity,
   FiatDepositInstructionsEntity,
-  type StoredDepositAccount,
+  type StoredFiatDepositAccount,
 } from './fiat-deposit.entity.ts';
 import { beginFiatPosition } from './record-fiat-deposits.ts';
 
 type InstructionsContext = Pick<OperationContext, 'em' | 'keyStore'>;
-type Account = Pick<StoredDepositAccount, 'id' | 'appId'>;
+type Account = Pick<StoredFiatDepositAccount, 'id' | 'appId'>;
 
 const bindingOf = ({ id, appId }: Account) => depositInstructionsBinding({ id, app_id: appId });
 
@@ -76,9 +76,9 @@ async function readInstructions(
 }
 
 /** Converts deposit accounts to wire form, with their payment instructions. */
-export async function depositAccountViews(
+export async function fiatDepositAccountViews(
   context: Pick<OperationContext, 'em' | 'keyStore'>,
-  accounts: readonly StoredDepositAccount[],
+  accounts: readonly StoredFiatDepositAccount[],
 ): Promise<FiatDepositAccount[]> {
   const activated = accounts.filter(({ status }) => status === 'activated');
   const instructions = await readInstructions(context, activated);
@@ -107,7 +107,7 @@ export async function listFiatDepositAccounts(
   context: FindContext,
   walletId: string,
   named: NamedProvider,
-): Promise<StoredDepositAccount[]> {
+): Promise<StoredFiatDepositAccount[]> {
   const { id } = await findWallet(context, walletId);
   return context.em.find(
     FiatDepositAccountEntity,
@@ -123,15 +123,15 @@ export async function listFiatDepositAccounts(
 const MAX_LISTED = 200;
 
 /**
- * Finds a deposit account of a wallet.
+ * Finds a fiat deposit account of a wallet.
  *
  * @throws ApiError not_found
  */
-export async function findDepositAccount(
+export async function findFiatDepositAccount(
   context: FindContext,
   walletId: string,
   accountId: string,
-): Promise<StoredDepositAccount> {
+): Promise<StoredFiatDepositAccount> {
   const wallet = await findWallet(context, walletId);
   const account = await context.em.findOne(FiatDepositAccountEntity, { id: accountId, walletId: wallet.id });
   if (account === null) throw notFound('Fiat deposit account');
@@ -141,13 +141,13 @@ export async function findDepositAccount(
 /** CHOICE: the maximum number of activated deposit accounts of a wallet. */
 const MAX_ACCOUNTS = 50;
 
-interface DepositAccountInput {
+interface FiatDepositAccountInput {
   readonly walletId: string;
   readonly body: CreateFiatDepositAccountRequest;
 }
 
 /** The account as the provider opened it; undefined if it was already open. */
-type PlannedDepositAccount = VirtualAccount | undefined;
+type PlannedFiatDepositAccount = VirtualAccount | undefined;
 
 /**
  * Opens a bank account at the provider whose deposits go to a wallet. Safe to repeat: while the account is activated,
@@ -159,8 +159,8 @@ type PlannedDepositAccount = VirtualAccount | undefined;
  */
 export async function planFiatDepositAccount(
   context: PlanContext,
-  { walletId, body }: DepositAccountInput,
-): Promise<PlannedDepositAccount> {
+  { walletId, body }: FiatDepositAccountInput,
+): Promise<PlannedFiatDepositAccount> {
   const wallet = await findWallet(context, walletId);
   const asset = readAsset(wallet, body);
   const place = placeOf(body);
@@ -200,15 +200,15 @@ export async function planFiatDepositAccount(
 }
 
 /**
- * Stores a deposit account that the provider has opened. If the same account is already activated, returns the
+ * Stores a fiat deposit account that the provider has opened. If the same account is already activated, returns the
  * existing row.
  *
  * @throws ApiError what `planFiatDepositAccount` throws; resource_conflict if the account has another fee.
  */
-export async function openDepositAccount(
+export async function createFiatDepositAccount(
   context: OperationContext,
-  { walletId, body, planned }: DepositAccountInput & { readonly planned: Planned<PlannedDepositAccount> },
-): Promise<StoredDepositAccount> {
+  { walletId, body, planned }: FiatDepositAccountInput & { readonly planned: Planned<PlannedFiatDepositAccount> },
+): Promise<StoredFiatDepositAccount> {
   const opened = unwrapPlan(planned);
   // Lock the wallet, so that its accounts are opened one after the other, and not while it is archived.
   const wallet = await findWalletForUpdate(context, walletId);
@@ -274,9 +274,9 @@ function sameAccount(wallet: WalletRow, body: CreateFiatDepositAccountRequest, {
  * @throws ApiError resource_conflict
  */
 function requireSameFee(
-  account: StoredDepositAccount,
+  account: StoredFiatDepositAccount,
   body: CreateFiatDepositAccountRequest,
-): StoredDepositAccount {
+): StoredFiatDepositAccount {
   const { developerFeePercent: fee } = account;
   if (plainFee(fee) === plainFee(feeOf(body))) return account;
   throw new ApiError(
@@ -340,7 +340,7 @@ export async function claimDueAccounts(
   em: SqlEntityManager,
   nowMs: number,
   { busy, limit }: { readonly busy: readonly FiatPlace[]; readonly limit: number },
-): Promise<readonly StoredDepositAccount[]> {
+): Promise<readonly StoredFiatDepositAccount[]> {
   const wanted = { nowMs, limit };
   const rows =
     busy.length === 0
@@ -362,9 +362,9 @@ export async function claimDueAccounts(
 }
 
 /** Polls the provider about an account; undefined while there is nothing to store. */
-export async function pollDepositAccount(
+export async function pollFiatDepositAccount(
   { fiatProviders }: Pick<Services, 'fiatProviders'>,
-  { provider: name, environment, customerId, virtualAccountId, status }: StoredDepositAccount,
+  { provider: name, environment, customerId, virtualAccountId, status }: StoredFiatDepositAccount,
 ): Promise<'closed' | VirtualAccount | undefined> {
   const provider = fiatProviders.find(name, environment as FiatEnvironment);
   if (provider === undefined) return undefined;
