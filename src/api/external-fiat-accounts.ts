@@ -6,7 +6,7 @@ import {
   planAccount,
   registerAccount,
   userFiatAccountView,
-} from '../domain/money/fiat-accounts/external-fiat-account.ts';
+} from '../domain/money/external-fiat-accounts/external-fiat-account.ts';
 import type { Handler, PlannedHandler } from '../ports/operation-context.ts';
 
 export const listOrganizationExternalFiatAccounts: Handler<'listOrganizationExternalFiatAccounts'> = async (

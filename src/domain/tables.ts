@@ -48,7 +48,7 @@ import {
 } from './base/restores/restore.entity.ts';
 import { CardCustomerEntity, CardEntity } from './money/cards/card.entity.ts';
 import { EarnVaultEntity } from './money/earn/earn-vault.entity.ts';
-import { ExternalFiatAccountEntity } from './money/fiat-accounts/external-fiat-account.entity.ts';
+import { ExternalFiatAccountEntity } from './money/external-fiat-accounts/external-fiat-account.entity.ts';
 import { FiatCustomerEntity } from './money/fiat-customers/fiat-customer.entity.ts';
 import {
   FiatDepositAccountEntity,

@@ -4,7 +4,7 @@ import {
   isBic,
   isBrCode,
   isRoutingNumber,
-} from '../../src/domain/money/fiat-accounts/check-account.ts';
+} from '../../src/domain/money/external-fiat-accounts/check-account.ts';
 import { FiatDepositAccountEntity } from '../../src/domain/money/fiat-deposits/fiat-deposit.entity.ts';
 import { chainOfCaip2 } from '../../src/engine/assets/known-chains.ts';
 import type { FiatDepositAccount, FiatDepositInstructions, Wallet } from '../../src/generated/schemas.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { ExternalFiatAccountEntity } from '../../src/domain/money/fiat-accounts/external-fiat-account.entity.ts';
+import { ExternalFiatAccountEntity } from '../../src/domain/money/external-fiat-accounts/external-fiat-account.entity.ts';
 import type {
   CreateExternalFiatAccountRequest,
   ExternalFiatAccount,

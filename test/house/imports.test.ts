@@ -123,7 +123,7 @@ const layers: Record<string, string[][]> = {
     ['sending'],
     ['spark'],
     ['fiat-customers'],
-    ['fiat-accounts'],
+    ['external-fiat-accounts'],
     ['fiat-deposits', 'cards'],
     ['wallet-actions'],
     ['earn'],

@@ -9,7 +9,7 @@ import {
   isPixKey,
   isRoutingNumber,
   isTaxNumber,
-} from '../../../src/domain/money/fiat-accounts/check-account.ts';
+} from '../../../src/domain/money/external-fiat-accounts/check-account.ts';
 
 // Published by their banks.
 const routingNumbers = ['021000021', '026009593', '111000025', '122105155', '011401533', '091000019'];

@@ -19,8 +19,8 @@ import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
 import { askBalances } from '../../wallets/balances/balances.ts';
 import { findWallet, findWalletForUpdate, listWalletsOfIds } from '../../wallets/wallets/find-wallet.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet.entity.ts';
-import { providerKey } from '../fiat-accounts/check-account.ts';
-import { requireNetwork } from '../fiat-accounts/wallet-asset.ts';
+import { providerKey } from '../external-fiat-accounts/check-account.ts';
+import { requireNetwork } from '../external-fiat-accounts/wallet-asset.ts';
 import { CardEntity, type StoredCard } from './card.entity.ts';
 import {
   askIssuer,

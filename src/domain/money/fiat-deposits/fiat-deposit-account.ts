@@ -22,8 +22,8 @@ import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
 import { findWallet, findWalletForUpdate } from '../../wallets/wallets/find-wallet.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet.entity.ts';
-import { fiatRefusal, providerCurrencies, providerKey } from '../fiat-accounts/check-account.ts';
-import { requireNetwork, requireWalletAsset, requireWalletEntity } from '../fiat-accounts/wallet-asset.ts';
+import { fiatRefusal, providerCurrencies, providerKey } from '../external-fiat-accounts/check-account.ts';
+import { requireNetwork, requireWalletAsset, requireWalletEntity } from '../external-fiat-accounts/wallet-asset.ts';
 import {
   askProvider,
   environmentOf,
