@@ -12,10 +12,10 @@ import {
   type ResolvedRoute,
 } from '../domain/money/crypto-deposits/deposit-routes.ts';
 import {
+  createFiatDepositAccount as createFiatDepositAccountVerb,
   fiatDepositAccountViews,
   findFiatDepositAccount,
   listFiatDepositAccounts as listFiatDepositAccountsVerb,
-  createFiatDepositAccount as createFiatDepositAccountVerb,
   planFiatDepositAccount,
 } from '../domain/money/fiat-deposits/fiat-deposit-account.ts';
 import type { DepositAccountCryptoQuoteResponse } from '../generated/schemas.ts';

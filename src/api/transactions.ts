@@ -1,8 +1,5 @@
-import {
-  findTransaction,
-  listTransactionsByReference as listTransactionsByReferenceVerb,
-  transactionView,
-} from '../domain/money/transactions/find-transaction.ts';
+import { findTransaction, transactionView } from '../domain/money/transactions/find-transaction.ts';
+import { listTransactionsByReference as listTransactionsByReferenceVerb } from '../domain/money/transactions/list-transactions.ts';
 import type { Handler } from '../ports/operation-context.ts';
 
 export const listTransactionsByReference: Handler<'listTransactionsByReference'> = async (

@@ -4,12 +4,12 @@ import {
   findArrival,
   type SentDeposit,
 } from '../domain/money/fiat-deposits/complete-deposits.ts';
+import type { StoredFiatDepositAccount } from '../domain/money/fiat-deposits/fiat-deposit.entity.ts';
 import {
   claimDueAccounts,
   keepAccount,
   pollFiatDepositAccount,
 } from '../domain/money/fiat-deposits/fiat-deposit-account.ts';
-import type { StoredFiatDepositAccount } from '../domain/money/fiat-deposits/fiat-deposit.entity.ts';
 import {
   type FiatPosition,
   listFiatPositions,

@@ -23,7 +23,11 @@ import type { Tables } from '../../tables.ts';
 import { findWallet, findWalletForUpdate } from '../../wallets/wallets/find-wallet.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet.entity.ts';
 import { fiatRefusal, providerCurrencies, providerKey } from '../external-fiat-accounts/check-account.ts';
-import { requireNetwork, requireWalletAsset, requireWalletEntity } from '../external-fiat-accounts/wallet-asset.ts';
+import {
+  requireNetwork,
+  requireWalletAsset,
+  requireWalletEntity,
+} from '../external-fiat-accounts/wallet-asset.ts';
 import {
   askProvider,
   environmentOf,
@@ -207,7 +211,11 @@ export async function planFiatDepositAccount(
  */
 export async function createFiatDepositAccount(
   context: OperationContext,
-  { walletId, body, planned }: FiatDepositAccountInput & { readonly planned: Planned<PlannedFiatDepositAccount> },
+  {
+    walletId,
+    body,
+    planned,
+  }: FiatDepositAccountInput & { readonly planned: Planned<PlannedFiatDepositAccount> },
 ): Promise<StoredFiatDepositAccount> {
   const opened = unwrapPlan(planned);
   // Lock the wallet, so that its accounts are opened one after the other, and not while it is archived.

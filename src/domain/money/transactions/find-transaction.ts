@@ -34,28 +34,6 @@ export async function findTransaction({ app, em }: FindContext, id: string): Pro
   return row;
 }
 
-const selectByReference = prepareQuery<{ appId: string; referenceId: string }, TransactionRow>(
-  (database, { appId, referenceId }) =>
-    database
-      .selectFrom('transactions')
-      .select(transactionColumns)
-      .where('app_id', '=', appId)
-      .where('reference_id', '=', referenceId)
-      .orderBy('created_at_ms', 'desc')
-      .orderBy('id', 'desc')
-      .$castTo<TransactionRow>(),
-);
-
-/** Lists the app's transactions that were sent with a reference, newest first. */
-export async function listTransactionsByReference(
-  { app, em }: FindContext,
-  referenceId: string,
-): Promise<readonly TransactionRow[]> {
-  // A PostgreSQL text cannot contain U+0000, so no stored reference matches.
-  if (referenceId.includes('\0')) return [];
-  return (await selectByReference(em, { appId: app.id, referenceId })).rows;
-}
-
 /** Converts a transaction to wire form. */
 export function transactionView(row: TransactionRow): Transaction {
   return {

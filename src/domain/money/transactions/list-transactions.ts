@@ -11,6 +11,7 @@ import type {
 import type { AnyChain, ChainTransfer } from '../../../ports/chains.ts';
 import type { OperationContext } from '../../../ports/operation-context.ts';
 import { findToken, readChain, requireKnownChain } from '../../access/chains/chains.ts';
+import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
 import { requireWalletChain } from '../../wallets/balances/balances.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
@@ -22,7 +23,7 @@ import {
   type TransactionCursor,
   writeCursor,
 } from './find-transaction.ts';
-import type { TransactionRow } from './transaction.entity.ts';
+import { type TransactionRow, transactionColumns } from './transaction.entity.ts';
 
 // KYSELY: transactions are read as plain rows. Jobs claim them with `skip locked` and change them by compare-and-set.
 
@@ -167,6 +168,28 @@ interface TransactionQuery {
   readonly cursor?: string | undefined;
   readonly limit?: number | undefined;
   readonly include_archived?: boolean | undefined;
+}
+
+const selectByReference = prepareQuery<{ appId: string; referenceId: string }, TransactionRow>(
+  (database, { appId, referenceId }) =>
+    database
+      .selectFrom('transactions')
+      .select(transactionColumns)
+      .where('app_id', '=', appId)
+      .where('reference_id', '=', referenceId)
+      .orderBy('created_at_ms', 'desc')
+      .orderBy('id', 'desc')
+      .$castTo<TransactionRow>(),
+);
+
+/** Lists the app's transactions that were sent with a reference, newest first. */
+export async function listTransactionsByReference(
+  { app, em }: Pick<OperationContext, 'app' | 'em'>,
+  referenceId: string,
+): Promise<readonly TransactionRow[]> {
+  // A PostgreSQL text cannot contain U+0000, so no stored reference matches.
+  if (referenceId.includes('\0')) return [];
+  return (await selectByReference(em, { appId: app.id, referenceId })).rows;
 }
 
 type ListContext = Pick<OperationContext, 'app' | 'em' | 'chains'>;

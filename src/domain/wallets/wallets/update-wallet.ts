@@ -187,7 +187,10 @@ export async function archiveWallet(context: OperationContext, walletId: string)
  * Deactivates the fiat deposit accounts of an archived wallet. A job closes them at their providers, so that nothing
  * more can be paid in.
  */
-async function deactivateFiatDepositAccounts({ em, nowMs }: OperationContext, walletId: string): Promise<void> {
+async function deactivateFiatDepositAccounts(
+  { em, nowMs }: OperationContext,
+  walletId: string,
+): Promise<void> {
   const database = em.getKysely<Tables>();
   const { numUpdatedRows } = await database
     .updateTable('fiat_deposit_accounts')
