@@ -598,27 +598,27 @@ export const divergences: readonly OperationDivergences[] = [
   "decisions": [
    {
     "text": "SWIFT payments have the same currencies as deposit accounts.",
-    "path": "src/domain/money/fiat-accounts/check-account.ts",
+    "path": "src/domain/money/external-fiat-accounts/check-account.ts",
     "symbol": "providerCurrencies"
    },
    {
     "text": "a wallet without an assigned entity belongs to the user who is its only owner.",
-    "path": "src/domain/money/fiat-accounts/wallet-asset.ts",
+    "path": "src/domain/money/external-fiat-accounts/wallet-asset.ts",
     "symbol": "requireWalletEntity"
    },
    {
     "text": "the maximum number of activated deposit accounts of a wallet.",
-    "path": "src/domain/money/fiat-deposits/deposit-account.ts",
+    "path": "src/domain/money/fiat-deposits/fiat-deposit-account.ts",
     "symbol": "MAX_ACCOUNTS"
    },
    {
     "text": "two requests with the same values are about the same account.",
-    "path": "src/domain/money/fiat-deposits/deposit-account.ts",
+    "path": "src/domain/money/fiat-deposits/fiat-deposit-account.ts",
     "symbol": "sameAccount"
    },
    {
     "text": "a second request for an account never changes the account's fee. A request with a different fee, or without a fee, is refused as a conflict. To use a different fee, a client opens an account for another wallet.",
-    "path": "src/domain/money/fiat-deposits/deposit-account.ts",
+    "path": "src/domain/money/fiat-deposits/fiat-deposit-account.ts",
     "symbol": "requireSameFee"
    }
   ]
@@ -635,7 +635,7 @@ export const divergences: readonly OperationDivergences[] = [
   "decisions": [
    {
     "text": "a wallet without an assigned entity belongs to the user who is its only owner.",
-    "path": "src/domain/money/fiat-accounts/wallet-asset.ts",
+    "path": "src/domain/money/external-fiat-accounts/wallet-asset.ts",
     "symbol": "requireWalletEntity"
    },
    {
@@ -714,17 +714,17 @@ export const divergences: readonly OperationDivergences[] = [
   "decisions": [
    {
     "text": "SWIFT payments have the same currencies as deposit accounts.",
-    "path": "src/domain/money/fiat-accounts/check-account.ts",
+    "path": "src/domain/money/external-fiat-accounts/check-account.ts",
     "symbol": "providerCurrencies"
    },
    {
     "text": "names and addresses are not part of it. To change them, a client removes the account and registers it again.",
-    "path": "src/domain/money/fiat-accounts/check-account.ts",
+    "path": "src/domain/money/external-fiat-accounts/check-account.ts",
     "symbol": "identityOf"
    },
    {
     "text": "the maximum number of bank accounts of a user or an organization in one environment of a provider.",
-    "path": "src/domain/money/fiat-accounts/external-fiat-account.ts",
+    "path": "src/domain/money/external-fiat-accounts/external-fiat-account.ts",
     "symbol": "MAX_ACCOUNTS"
    }
   ]
@@ -827,17 +827,17 @@ export const divergences: readonly OperationDivergences[] = [
   "decisions": [
    {
     "text": "SWIFT payments have the same currencies as deposit accounts.",
-    "path": "src/domain/money/fiat-accounts/check-account.ts",
+    "path": "src/domain/money/external-fiat-accounts/check-account.ts",
     "symbol": "providerCurrencies"
    },
    {
     "text": "names and addresses are not part of it. To change them, a client removes the account and registers it again.",
-    "path": "src/domain/money/fiat-accounts/check-account.ts",
+    "path": "src/domain/money/external-fiat-accounts/check-account.ts",
     "symbol": "identityOf"
    },
    {
     "text": "the maximum number of bank accounts of a user or an organization in one environment of a provider.",
-    "path": "src/domain/money/fiat-accounts/external-fiat-account.ts",
+    "path": "src/domain/money/external-fiat-accounts/external-fiat-account.ts",
     "symbol": "MAX_ACCOUNTS"
    }
   ]
