@@ -114,7 +114,7 @@ export function resourceIn(
   const value = path.split('/')[index];
   if (index === -1 || value === undefined || value === '') return undefined;
   const noun = template[index]!.slice(1, -1).replace(/_id$/, '').replaceAll('_', ' ');
-  return `${noun} ${namedId(value, refused)}`;
+  return `${noun} ${namedId(decodeURIComponent(value), refused)}`;
 }
 
 // JavaScript dates end in the year 275760.

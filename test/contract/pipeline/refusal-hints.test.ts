@@ -104,6 +104,13 @@ describe('the hint of a refusal', () => {
     });
   });
 
+  test('of a resource in the path has its id as the caller knows it, also if it was sent percent-encoded', async () => {
+    const path = { user_id: 'did:service:cccccccccccccccccccccccc' };
+    const encoded = await send(`/v1/users/${encodeURIComponent(path.user_id)}`);
+    expect(encoded.body.data?.hint).toMatch(/^User `did:service:c{24}`: User not found; /);
+    expect((await hintOf('getUser', { path })).hint).toBe(encoded.body.data?.hint);
+  });
+
   test('of a path that is like no other names none', async () => {
     const { body } = await send('/v1/entirely/different/things');
     expect(body.data?.hint).toBe(
