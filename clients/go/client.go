@@ -12,6 +12,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -102,8 +103,20 @@ type APIError struct {
 	Data      map[string]any `json:"data"`
 }
 
+// Error says all that a log needs: status, code, message, the hint of a sandbox, and the id of the request.
 func (e *APIError) Error() string {
-	return fmt.Sprintf("%d %s: %s (request %s)", e.Status, e.Code, e.Message, e.RequestID)
+	text := strconv.Itoa(e.Status)
+	if e.Code != "" {
+		text += " " + e.Code
+	}
+	text += ": " + strings.TrimSuffix(e.Message, ".")
+	if hint, isHinted := e.Data["hint"]; isHinted {
+		text += fmt.Sprintf("; hint: %v", hint)
+	}
+	if e.RequestID != "" {
+		text += " (request " + e.RequestID + ")"
+	}
+	return text
 }
 
 func apiErrorOf(response *http.Response, body []byte) *APIError {

@@ -106,13 +106,17 @@ class Case:
 
     def outcome(self, client: custos.Custos, step: dict[str, Any]) -> dict[str, Any]:
         step = filled(step, self.saved)
-        options = {name: step[name] for name in ("idempotency_key", "request_expiry_ms") if name in step}
+        options: dict[str, Any] = {
+            name: step[name] for name in ("idempotency_key", "request_expiry_ms") if name in step
+        }
         if "signers" in step:
             options["signers"] = [self.signers[name] for name in step["signers"]]
         try:
             return {"ok": getattr(self, step.get("do", "call"))(client.using(**options) if options else client, step)}
         except custos.ApiError as error:
-            return {"error": {"kind": "api", "status": error.status, "code": error.code, "message": error.message}}
+            text = str(error).replace(f"(request {error.request_id})", "(request *)")
+            facts = {"status": error.status, "code": error.code, "message": error.message, "text": text}
+            return {"error": {"kind": "api", **facts}}
         except custos.WebhookError:
             return {"error": {"kind": "webhook"}}
         except httpx.TimeoutException:
@@ -142,11 +146,11 @@ class Case:
             def __init__(self, answer: dict[str, Any]) -> None:
                 self.__dict__ = answer
 
-        def fetch(**query: Any) -> Page:
+        def fetch(**query: Any) -> Any:
             return Page(client.get_httpx_client().send(self.request(client, step, **query)).json())
 
-        items = []
-        for item in custos.iterate(fetch, items=step.get("items", "data")):
+        items: list[Any] = []
+        for item in custos.iterate(fetch):
             items.append([at(item, pointer) for pointer in step.get("show", [])])
             if len(items) == step.get("take"):
                 break

@@ -224,8 +224,11 @@ function verify({
 }
 
 function describe(error: Error): object {
-  if (error instanceof ApiError)
-    return { kind: 'api', status: error.status, code: error.code, message: error.message };
+  if (error instanceof ApiError) {
+    const { status, code, message, requestId } = error;
+    const text = String(error).replace('ApiError: ', '').replace(`(request ${requestId})`, '(request *)');
+    return { kind: 'api', status, code, message, text };
+  }
   if (error instanceof ConnectionError) return { kind: error.isTimeout ? 'timeout' : 'connection' };
   if (error.constructor.name === 'WebhookVerificationError') return { kind: 'webhook' };
   if (error instanceof TypeError) return { kind: 'argument' };

@@ -18,6 +18,14 @@ export class ApiError extends Error {
     this.requestId = response.headers.get('x-request-id');
     this.headers = response.headers;
   }
+
+  /** Says all that a log needs: status, code, message, the hint of a sandbox, and the id of the request. */
+  override toString(): string {
+    const code = this.code === null ? '' : ` ${this.code}`;
+    const hint = this.data?.hint === undefined ? '' : `; hint: ${this.data.hint}`;
+    const request = this.requestId === null ? '' : ` (request ${this.requestId})`;
+    return `${this.name}: ${this.status}${code}: ${this.message.replace(/\.$/, '')}${hint}${request}`;
+  }
 }
 
 interface ErrorBody {

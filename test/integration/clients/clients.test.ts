@@ -59,7 +59,14 @@ beforeAll(async () => {
     if (!sandboxes.has(prefix)) {
       sandboxes.set(
         prefix,
-        await startSandbox({ seed: 'clients', plainHttp: true, ticks: true, funds: true, prefix }),
+        await startSandbox({
+          seed: 'clients',
+          plainHttp: true,
+          ticks: true,
+          funds: true,
+          hints: true,
+          prefix,
+        }),
       );
     }
   }

@@ -79,7 +79,8 @@ const typescript: Language = {
 
 const python: Language = {
   name: 'python',
-  missing: () => reasonOf(runIn('python', './generate', '--only-install', ...(isLong ? ['--with-eth'] : []))),
+  missing: () =>
+    reasonOf(runIn('python', './generate', '--only-install', ...(isLong ? ['--with-tests'] : []))),
   build: async () => void (await runIn('python', './generate', '--if-changed')),
   runner: [join(clientsFolder, 'python/.venv/bin/python'), join(clientsFolder, 'python/suite.py')],
 };

@@ -168,7 +168,10 @@ func outcomeOf(ok object, err error) object {
 	case err == nil:
 		return object{"ok": ok}
 	case errors.As(err, &answered):
-		failure = object{"kind": "api", "status": answered.Status, "code": nil, "message": answered.Message}
+		text := strings.Replace(answered.Error(), "(request "+answered.RequestID+")", "(request *)", 1)
+		failure = object{
+			"kind": "api", "status": answered.Status, "code": nil, "message": answered.Message, "text": text,
+		}
 		if answered.Code != "" {
 			failure["code"] = answered.Code
 		}

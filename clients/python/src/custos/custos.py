@@ -11,7 +11,7 @@ import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from email.utils import parsedate_to_datetime
-from typing import Any
+from typing import Any, ParamSpec, Protocol, TypedDict, TypeVar, Unpack
 from urllib.parse import quote
 
 import httpx
@@ -40,15 +40,22 @@ class ApiError(Exception):
     def __init__(self, response: httpx.Response) -> None:
         try:
             body = response.json()
-            message = body["error"]
-        except (ValueError, KeyError, TypeError):
-            body, message = {}, response.reason_phrase
+        except ValueError:
+            body = None
+        if not isinstance(body, dict) or not isinstance(body.get("error"), str):
+            body = {"error": response.reason_phrase}
         self.status = response.status_code
         self.code: str | None = body.get("code")
-        self.message: str = message
+        self.message: str = body["error"]
         self.data: dict[str, Any] | None = body.get("data")
         self.request_id: str | None = response.headers.get("x-request-id")
-        super().__init__(f"{self.status} {self.code or ''}: {message} (request {self.request_id})")
+        super().__init__(self.message)
+
+    def __str__(self) -> str:
+        code = f" {self.code}" if self.code else ""
+        hint = f"; hint: {self.data['hint']}" if self.data and "hint" in self.data else ""
+        request = f" (request {self.request_id})" if self.request_id else ""
+        return f"{self.status}{code}: {self.message.removesuffix('.')}{hint}{request}"
 
 
 @dataclass(frozen=True)
@@ -68,7 +75,23 @@ class Options:
     random: Callable[[], float] = random.random
     new_key: Callable[[], str] = lambda: str(uuid.uuid4())
     sleep: Callable[[float], Any] = time.sleep
-    sleep_async: Callable[[float], Any] = asyncio.sleep
+    sleep_async: Callable[[float], Awaitable[Any]] = asyncio.sleep
+
+
+class OptionalOptions(TypedDict, total=False):
+    """The options that `Custos` and `using` take by name."""
+
+    user_token: str | None
+    prefix: str
+    signers: Sequence[Signer]
+    idempotency_key: str | None
+    request_expiry_ms: int | None
+    retries: int
+    now_ms: Callable[[], int]
+    random: Callable[[], float]
+    new_key: Callable[[], str]
+    sleep: Callable[[float], Any]
+    sleep_async: Callable[[float], Awaitable[Any]]
 
 
 class _Limited(httpx.SyncByteStream, httpx.AsyncByteStream):
@@ -126,7 +149,7 @@ class _Addresses:
         path = str(url).partition("?")[0]
         if path.startswith("/") and not {"", ".", ".."}.isdisjoint(path.split("/")[1:]):
             raise ValueError(f"a parameter of the path {path} is empty or dots")
-        return super().build_request(method, url, **options)  # type: ignore[misc]
+        return super().build_request(method, url, **options)  # type: ignore[misc, no-any-return]
 
 
 class _SyncClient(_Addresses, httpx.Client):
@@ -191,6 +214,7 @@ class Transport(httpx.BaseTransport, httpx.AsyncBaseTransport):
         failures, was_corrected = 0, False
         while True:
             outcome = yield None
+            assert outcome is not None
             if isinstance(outcome, httpx.Response) and outcome.status_code < 300:
                 return outcome
             if not was_corrected and self._corrects_clock(outcome, assumed_skew_ms):
@@ -202,13 +226,13 @@ class Transport(httpx.BaseTransport, httpx.AsyncBaseTransport):
             failures += 1
             wait = self._wait(outcome, failures, is_repeatable)
             if wait is None:
-                raise ApiError(outcome) if isinstance(outcome, httpx.Response) else outcome
+                raise outcome if isinstance(outcome, httpx.TransportError) else ApiError(outcome)
             yield wait
             deadline_ms = float(request.headers.get(expiry, "inf"))
             if deadline_ms - self.options.now_ms() - self._skew_ms < _LEAST_TIME_LEFT_MS:
                 self._prepare(request, key)
 
-    def _wait(self, outcome: _Outcome | None, failures: int, is_repeatable: bool) -> float | None:
+    def _wait(self, outcome: _Outcome, failures: int, is_repeatable: bool) -> float | None:
         """The seconds before the next attempt; None if there is none."""
         status = outcome.status_code if isinstance(outcome, httpx.Response) else None
         is_uncertain = status is None or status in _UNCERTAIN
@@ -220,7 +244,7 @@ class Transport(httpx.BaseTransport, httpx.AsyncBaseTransport):
         # `float`, because `int` refuses thousands of digits.
         return None if float(after) > _LONGEST_WAIT_S else int(after) + int(250 * self.options.random()) / 1000
 
-    def _corrects_clock(self, outcome: _Outcome | None, assumed_ms: int) -> bool:
+    def _corrects_clock(self, outcome: _Outcome, assumed_ms: int) -> bool:
         if not isinstance(outcome, httpx.Response) or ApiError(outcome).code != "request_expired":
             return False
         try:
@@ -242,7 +266,8 @@ class Transport(httpx.BaseTransport, httpx.AsyncBaseTransport):
             try:
                 wait = attempts.send(outcome)
             except StopIteration as end:
-                return end.value
+                response: httpx.Response = end.value
+                return response
             if wait is not None:
                 self.options.sleep(wait)
                 continue
@@ -263,7 +288,8 @@ class Transport(httpx.BaseTransport, httpx.AsyncBaseTransport):
             try:
                 wait = attempts.send(outcome)
             except StopIteration as end:
-                return end.value
+                response: httpx.Response = end.value
+                return response
             if wait is not None:
                 await self.options.sleep_async(wait)
                 continue
@@ -287,7 +313,7 @@ class Custos(Client):
         base_url: str,
         verify: ssl.SSLContext | bool = True,
         timeout_s: float = 30,
-        **options: Any,
+        **options: Unpack[OptionalOptions],
     ) -> None:
         base_path = httpx.URL(base_url).path.rstrip("/")
         # Reading all authorities takes time, so both share them.
@@ -303,7 +329,7 @@ class Custos(Client):
         self.set_httpx_client(_SyncClient(base_url=base_url, timeout=timeout_s, transport=transport))
         self.set_async_httpx_client(_AsyncClient(base_url=base_url, timeout=timeout_s, transport=transport))
 
-    def using(self, **options: Any) -> "Custos":
+    def using(self, **options: Unpack[OptionalOptions]) -> "Custos":
         """This client with other options, such as `signers` or `idempotency_key`. The connections are shared."""
         client = object.__new__(Custos)
         was = self.transport
@@ -334,26 +360,57 @@ class Custos(Client):
         return recipient.open(sealed["encapsulated_key"], sealed["ciphertext"])
 
 
-def iterate(fetch: Callable[..., Any], *, items: str = "data", **arguments: Any) -> Iterator[Any]:
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+_T_co = TypeVar("_T_co", covariant=True)
+
+
+class _Page(Protocol):
+    @property
+    def next_cursor(self) -> str | None: ...
+
+
+class _DataPage(_Page, Protocol[_T_co]):
+    @property
+    def data(self) -> Sequence[_T_co]: ...
+
+
+class _ItemsPage(_Page, Protocol[_T_co]):
+    @property
+    def items(self) -> Sequence[_T_co]: ...
+
+
+class _TransactionsPage(_Page, Protocol[_T_co]):
+    @property
+    def transactions(self) -> Sequence[_T_co]: ...
+
+
+_AnyPage = _DataPage[_T] | _ItemsPage[_T] | _TransactionsPage[_T]
+
+
+def _items_of(page: _AnyPage[_T]) -> Sequence[_T]:
+    items: Sequence[_T] = next(getattr(page, name) for name in ("data", "items", "transactions") if hasattr(page, name))
+    return items
+
+
+def iterate(fetch: Callable[_P, _AnyPage[_T]], *args: _P.args, **query: _P.kwargs) -> Iterator[_T]:
     """Everything in a list, page after page: `iterate(list_wallets.sync, client=client, limit=50)`."""
-    cursor: dict[str, str] = {}
     while True:
-        page = fetch(**arguments, **cursor)
-        yield from getattr(page, items)
+        page = fetch(*args, **query)
+        yield from _items_of(page)
         if not page.next_cursor:
             return
-        cursor = {"cursor": page.next_cursor}
+        query["cursor"] = page.next_cursor
 
 
 async def iterate_async(
-    fetch: Callable[..., Awaitable[Any]], *, items: str = "data", **arguments: Any
-) -> AsyncIterator[Any]:
+    fetch: Callable[_P, Awaitable[_AnyPage[_T]]], *args: _P.args, **query: _P.kwargs
+) -> AsyncIterator[_T]:
     """As `iterate`, with a function such as `list_wallets.asyncio`."""
-    cursor: dict[str, str] = {}
     while True:
-        page = await fetch(**arguments, **cursor)
-        for item in getattr(page, items):
+        page = await fetch(*args, **query)
+        for item in _items_of(page):
             yield item
         if not page.next_cursor:
             return
-        cursor = {"cursor": page.next_cursor}
+        query["cursor"] = page.next_cursor

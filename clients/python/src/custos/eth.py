@@ -8,8 +8,9 @@ from eth_account._utils.legacy_transactions import Transaction
 from eth_account.datastructures import SignedMessage, SignedTransaction
 from eth_account.messages import SignableMessage, _hash_eip191_message, encode_typed_data
 from eth_account.signers.local import LocalAccount
-from eth_account.typed_transactions import TypedTransaction
-from eth_utils import keccak, to_checksum_address
+from eth_account.typed_transactions.typed_transaction import TypedTransaction
+from eth_utils.address import to_checksum_address
+from eth_utils.crypto import keccak
 from hexbytes import HexBytes
 
 from .custos import Custos
@@ -71,6 +72,7 @@ class WalletAccount(LocalAccount):
     ) -> SignedMessage:
         signable = encode_typed_data(domain_data, message_types, message_data, full_message)
         if full_message is None:
+            message_types = message_types or {}
             members = {member["type"].split("[")[0] for fields in message_types.values() for member in fields}
             [primary_type] = set(message_types) - members - {"EIP712Domain"}
             full_message = {
@@ -90,7 +92,8 @@ class WalletAccount(LocalAccount):
 
     def _rpc(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         http, body = self._client.get_httpx_client(), {"method": method, "params": params}
-        return http.post(f"{self._path}/rpc", json=body).json()["data"]
+        data: dict[str, Any] = http.post(f"{self._path}/rpc", json=body).json()["data"]
+        return data
 
 
 def _wire(value: Any) -> Any:

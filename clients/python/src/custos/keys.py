@@ -2,8 +2,9 @@
 
 import base64
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import rfc8785
 from cryptography.hazmat.primitives import hashes
@@ -26,20 +27,21 @@ _POINT_BYTES = 65
 
 def key_signer(key: str | ec.EllipticCurvePrivateKey) -> Signer:
     """A signer with a P-256 key: PKCS #8 as PEM or as base64 of the DER, or a key of `cryptography`."""
-    if isinstance(key, str):
-        if "-----BEGIN" in key:
-            key = load_pem_private_key(key.encode(), password=None)
-        else:
-            key = load_der_private_key(base64.b64decode(key), password=None)
-    if not isinstance(key, ec.EllipticCurvePrivateKey) or not isinstance(key.curve, ec.SECP256R1):
+    if not isinstance(key, str):
+        private: object = key
+    elif "-----BEGIN" in key:
+        private = load_pem_private_key(key.encode(), password=None)
+    else:
+        private = load_der_private_key(base64.b64decode(key), password=None)
+    if not isinstance(private, ec.EllipticCurvePrivateKey) or not isinstance(private.curve, ec.SECP256R1):
         raise ValueError("expected a private key on the curve P-256")
     algorithm = ec.ECDSA(hashes.SHA256(), deterministic_signing=True)
-    return lambda payload: base64.b64encode(key.sign(payload, algorithm)).decode()
+    return lambda payload: base64.b64encode(private.sign(payload, algorithm)).decode()
 
 
 def signed_payload(method: str, url: str, body: bytes, headers: Mapping[str, str]) -> bytes:
     """The canonical JSON (RFC 8785) that owners sign. `headers` has the service headers that are signed."""
-    payload = {"version": 1, "method": method, "url": url, "headers": dict(headers)}
+    payload: dict[str, Any] = {"version": 1, "method": method, "url": url, "headers": dict(headers)}
     return rfc8785.dumps({**payload, "body": json.loads(body)} if body else payload)
 
 
@@ -74,10 +76,16 @@ class WebhookEvent:
     # The same for every delivery of an event: drop what you have already seen.
     id: str
     type: str
-    payload: dict
+    payload: dict[str, Any]
 
 
-def verify_webhook(secret: str, headers: Mapping[str, str], body: bytes | str) -> WebhookEvent:
+class Headers(Protocol):
+    """The headers of a request, as the frameworks have them."""
+
+    def items(self) -> Iterable[tuple[str, str]]: ...
+
+
+def verify_webhook(secret: str, headers: Headers, body: bytes | str) -> WebhookEvent:
     """The event in the bytes that arrived. Raises WebhookError if they are not genuine."""
     by_name = {name.lower(): value for name, value in headers.items()}
     try:
