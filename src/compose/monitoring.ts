@@ -2,7 +2,7 @@ import { performance } from 'node:perf_hooks';
 import { droppedLogLines } from '../adapters/log.ts';
 import type { ServeConfig } from '../config/config.ts';
 import { packageVersion } from '../config/package-root.ts';
-import { readBacklog } from '../jobs/read-backlog.ts';
+import { type Backlog, readBacklog } from '../jobs/read-backlog.ts';
 import type { CellFacts } from '../observability/gauges.ts';
 import type { ServerMetrics } from '../observability/server-metrics.ts';
 import type { Telemetry } from '../observability/telemetry.ts';
@@ -13,11 +13,14 @@ import type { Entropy, Log } from '../ports/runtime.ts';
 import type { Admission } from '../server/admission.ts';
 import type { OpenUnit } from '../server/unit-of-work.ts';
 import { kindOfFailure } from '../storage/database-errors.ts';
+import { limitTo } from '../storage/mutex.ts';
 import type { Database } from '../storage/open-database.ts';
 
 /** How long scrapes share the values that were read from the database and from nodes. */
 const READ_EVERY_MS = 10_000;
 const WAIT_MS = 2_000;
+/** CHOICE: of this many cells, the backlog is read at once. Hundreds of reads at once would all be late. */
+const BACKLOGS_AT_ONCE = 16;
 
 /**
  * Creates the metrics of a server, or returns undefined if none are served or sent. Their code is loaded only if
@@ -47,7 +50,7 @@ interface Watched {
   /** Whether the metrics of databases have the label `cell`. By default, they do not. */
   readonly hasCells?: boolean;
   /** Returns, by the cell's name, 1 if a cell cannot serve its apps. Undefined for a sandbox. */
-  readonly unavailable?: (() => Promise<Readonly<Record<string, number>>>) | undefined;
+  readonly unavailable?: (() => Readonly<Record<string, number>>) | undefined;
 }
 
 /** A server's database, or one of several. */
@@ -56,6 +59,10 @@ interface WatchedCell {
   readonly services: Pick<Services, 'clock' | 'log'>;
   readonly database: Pick<Database, 'connections'>;
   readonly openUnit: OpenUnit;
+  /** Set for a server whose jobs have connections of their own, one of which is always open. */
+  readonly unitsOfJobs?: OpenUnit;
+  /** Returns false for a cell whose database does not respond. Default: every database responds. */
+  readonly isAlive?: () => boolean;
   /** Set for a server whose database may be restored. */
   readonly freeze?: Pick<WriteFreeze, 'reason'> | undefined;
 }
@@ -71,8 +78,9 @@ export async function watchServer(metrics: ServerMetrics | undefined, watched: W
   gauges.addDroppedLines(registry, droppedLogLines);
   if (admission !== undefined) gauges.addAdmission(registry, admission.counts);
   const known = new WeakMap<WatchedCell, CellFacts>();
+  const inTurn = limitTo(BACKLOGS_AT_ONCE);
   const factsOf = (cell: WatchedCell): CellFacts => {
-    const facts = known.get(cell) ?? cellFacts(gauges, cell);
+    const facts = known.get(cell) ?? cellFacts(gauges, cell, inTurn);
     known.set(cell, facts);
     return facts;
   };
@@ -105,15 +113,21 @@ type Gauges = typeof import('../observability/gauges.ts');
 
 function cellFacts(
   { sampled }: Gauges,
-  { name, services, database, openUnit, freeze }: WatchedCell,
+  { name, services, database, openUnit, unitsOfJobs = openUnit, freeze, isAlive }: WatchedCell,
+  inTurn: ReturnType<typeof limitTo>,
 ): CellFacts {
+  const read = async (): Promise<Backlog | undefined> => {
+    // A cell whose database hangs would keep the place that others wait for.
+    if (isAlive?.() === false) return undefined;
+    return readBacklog((await unitsOfJobs(false)).em, services.clock.now());
+  };
   return {
     cell: name,
     connections: database.connections,
     isHeld: freeze && (() => freeze.reason() !== undefined),
     readBacklog: sampled({
       ...{ everyMs: READ_EVERY_MS, waitMs: WAIT_MS },
-      read: async () => readBacklog((await openUnit(false)).em, services.clock.now()),
+      read: () => inTurn(read),
       onFailure: (err) => services.log.warn({ err, cell: name }, 'metrics: failed to read the backlog'),
     }),
   };

@@ -1,5 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
-import type { Tables } from '../domain/tables.ts';
+import { prepareQuery } from '../domain/prepared-query.ts';
 import type { JobContext } from './job-context.ts';
 import type { Job } from './runner.ts';
 
@@ -62,6 +62,21 @@ const dueWork = (byMs: number): Readonly<Record<string, readonly RawBuilder<unkn
   };
 };
 
+/** Prepared, because building and planning it takes longer than running it, and each cell gets it every two seconds. */
+const findJobs = prepareQuery<{ byMs: number }, Readonly<Record<string, boolean | number>>>(
+  (database, { byMs }) => {
+    const columns = Object.entries(dueWork(byMs)).map(
+      ([job, queries]) =>
+        sql`${sql.join(
+          queries.map((query) => sql`exists (${query})`),
+          sql` or `,
+        )} as ${sql.ref(job)}`,
+    );
+    const query = sql<Readonly<Record<string, boolean | number>>>`select ${sql.join(columns)}`;
+    return { compile: () => query.compile(database) };
+  },
+);
+
 /** Creates the job that wakes the jobs with due work. */
 export function findDueWork({
   services,
@@ -78,18 +93,8 @@ export function findDueWork({
     keepsPace: true,
     isUpkeep: true,
     async run() {
-      const due = dueWork(services.clock.now() + IDLE_MS);
-      const columns = Object.entries(due).map(
-        ([job, queries]) =>
-          sql`${sql.join(
-            queries.map((query) => sql`exists (${query})`),
-            sql` or `,
-          )} as ${sql.ref(job)}`,
-      );
-      const { rows } = await inUnit((em) =>
-        sql<Record<string, boolean | number>>`select ${sql.join(columns)}`.execute(em.getKysely<Tables>()),
-      );
-      const jobs = Object.keys(due).filter((job) => Boolean(rows[0]?.[job]));
+      const { rows } = await inUnit((em) => findJobs(em, { byMs: services.clock.now() + IDLE_MS }));
+      const jobs = Object.entries(rows[0]!).flatMap(([job, isDue]) => (isDue ? [job] : []));
       isAnyDue = jobs.length > 0;
       for (const job of jobs) wakeSoon(job);
       return false;

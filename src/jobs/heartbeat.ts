@@ -41,6 +41,8 @@ export interface Heartbeat extends Job {
    * that it had claimed before is lost.
    */
   confirm(): Promise<number>;
+  /** The time at which the last stored heartbeat began, by the clock of the machine. */
+  lastBeatMs(): number;
   /** Releases everything that this process has claimed, and removes the process from those that the others watch. */
   leave(): Promise<void>;
 }
@@ -136,6 +138,7 @@ export function heartbeat({ services, inUnit, onTakeOver }: HeartbeatOptions): H
       if (machine.now() - lastBeatMs >= CERTAIN_MS) await beatOnce();
       return losses;
     },
+    lastBeatMs: () => lastBeatMs,
     leave: () =>
       inUnit(async (em, notes) => {
         await removeProcess(em, owner);

@@ -202,10 +202,7 @@ export function addCells(registry: Registry, cells: () => readonly CellFacts[], 
 }
 
 /** Adds the metric of the cells that cannot serve their apps. */
-export function addUnavailableCells(
-  registry: Registry,
-  read: () => Promise<Readonly<Record<string, number>>>,
-): void {
+export function addUnavailableCells(registry: Registry, read: () => Readonly<Record<string, number>>): void {
   addGauge(registry, {
     name: 'custos_cell_unavailable',
     help: '1 while the apps of the cell cannot be served.',

@@ -1,4 +1,5 @@
 import type { Pool } from 'pg';
+import { markUnavailable } from './database-errors.ts';
 import type { Orm } from './open-database.ts';
 import { postgresPool } from './postgres-dialect.ts';
 import { findSchemaFault } from './schema/identify-database.ts';
@@ -7,6 +8,8 @@ import { findSchemaFault } from './schema/identify-database.ts';
 export interface Readiness {
   /** Rejects with the reason if requests cannot be served. */
   check(): Promise<void>;
+  /** Returns whether all connections of the pool are busy, and as many requests wait for one. Asks nothing. */
+  isExhausted(): boolean;
 }
 
 const STEP_MS = 1_000;
@@ -25,7 +28,14 @@ export function besideThePool(url: string): { ask: Ask; close(): Promise<void> }
     idleInTransactionMs: STEP_MS,
     silenceMs: STEP_MS,
   });
-  return { ask: async (sql) => (await own.query(sql)).rows, close: () => own.end() };
+  const ask: Ask = async (sql) => {
+    try {
+      return (await own.query(sql)).rows;
+    } catch (error) {
+      throw markUnavailable(error);
+    }
+  };
+  return { ask, close: () => own.end() };
 }
 
 /**
@@ -33,9 +43,11 @@ export function besideThePool(url: string): { ask: Ask; close(): Promise<void> }
  * @param pool the pool that serves requests.
  */
 export function watchReadiness(orm: Orm, { ask, pool }: { ask: Ask; pool: Pool }): Readiness {
+  const isExhausted = (): boolean => pool.waitingCount >= (pool.options.max ?? 1) && pool.idleCount === 0;
   return {
+    isExhausted,
     async check() {
-      if (pool.waitingCount >= (pool.options.max ?? 1) && pool.idleCount === 0) {
+      if (isExhausted()) {
         throw new Error(
           `all ${pool.options.max} connections are busy and ${pool.waitingCount} requests wait for one`,
         );

@@ -32,13 +32,20 @@ import { inUnitOf, type OpenUnit, unitsOf } from '../../server/unit-of-work.ts';
 import type { CheckResponse } from '../../server/validation-issues.ts';
 import { isSessionLost } from '../../storage/database-errors.ts';
 import { type Database, openDatabase } from '../../storage/open-database.ts';
-import { isPooledByTransaction, postgresPool, shortTimeouts } from '../../storage/postgres-dialect.ts';
+import {
+  isPooledByTransaction,
+  postgresPool,
+  QUIET_MS,
+  shortTimeouts,
+} from '../../storage/postgres-dialect.ts';
 import { identifyDatabase } from '../../storage/schema/identify-database.ts';
 import { type BesideRequests, jobUnits, startBesideRequests } from '../jobs.ts';
 import { rateLimiterFor } from '../listen.ts';
 import { countFailures } from '../monitoring.ts';
 import { openReplica } from './replica.ts';
 
+/** CHOICE: a cell counts as unavailable after this time without a heartbeat. Heartbeats are a second apart. */
+const SILENT_MS = 5_000;
 const MASTER_KEY_ADVICE = 'start with the master key that they were made with';
 
 /** The parts of a server that all its cells share. */
@@ -84,6 +91,8 @@ export interface OpenCell extends Cell {
   readonly services: Services;
   readonly database: Database;
   readonly openUnit: OpenUnit;
+  /** Opens units of work on the connections of jobs. */
+  readonly unitsOfJobs: OpenUnit;
   readonly freeze: WriteFreeze;
   /**
    * Requires that the keys of this database were sealed under the configured master keys.
@@ -93,8 +102,10 @@ export interface OpenCell extends Cell {
   requireMasterKey(of: KeyStore): Promise<void>;
   /** Creates the voucher keys of apps with logins. Returns the apps that this cell does not have. */
   prepareLogins(of: KeyStore): Promise<readonly string[]>;
-  /** Rejects while the database cannot be used. */
+  /** Asks the database. Rejects while it cannot be used. */
   checkReady(): Promise<void>;
+  /** Returns whether a heartbeat was stored in the database within the last seconds. Asks nothing. */
+  isAlive(): boolean;
   /** Stops the jobs. The connections stay open. */
   close(): Promise<void>;
 }
@@ -110,17 +121,22 @@ export async function connectCell(
     doubt();
   };
   const count = countFailures(metrics);
-  const databaseOf = (size: number) =>
+  const responses = { lastMs: Number.NEGATIVE_INFINITY };
+  const databaseOf = (size: number, quietMs?: number) =>
     openDatabase(entities, {
-      ...{ kind: 'postgres', url, poolSize: size, onConnectionError },
+      ...{ kind: 'postgres', url, poolSize: size, onConnectionError, responses },
+      ...(quietMs !== undefined && { quietMs }),
       onFailure(error) {
         count?.(error);
         if (isSessionLost(error)) doubt();
       },
     });
-  const database = await databaseOf(poolSize);
+  const database = await databaseOf(poolSize, QUIET_MS);
   const jobsDatabase = await databaseOf(jobsPoolSize(poolSize));
-  const pulse = await openDatabase(entities, { kind: 'postgres', url, poolSize: 1, onConnectionError });
+  // It gets a response every second, so that a request with a slow statement waits longer than `QUIET_MS`.
+  const pulse = await openDatabase(entities, {
+    ...{ kind: 'postgres', url, poolSize: 1, onConnectionError, responses },
+  });
   const counters = postgresPool({ connectionString: url, max: 1 }, onConnectionError, shortTimeouts);
   const replica = await openReplica(settings, database, log);
   return {
@@ -147,12 +163,16 @@ export async function startCell(
   { admission, claim, recoveryMs }: CellParts,
 ): Promise<OpenCell> {
   const { name } = settings;
-  const { log, keyStore, ids, clock } = shared;
+  const { log, keyStore, ids, clock, machine } = shared;
   const units = unitsOf(database, metrics?.transaction);
+  const unitsOfJobs = unitsOf(jobsDatabase, metrics?.transaction);
   const services: Services = { ...shared, uses: createUseLog({ inUnit: inUnitOf(units), log }) };
+  // The start uses the connection of the heartbeats. Those of requests are opened by requests: hundreds of cells would
+  // open hundreds of connections that nobody needs yet.
+  const starting = inUnitOf(unitsOf(pulse));
   const audit = createAuditTrail({
-    ...{ keyStore, entropy: shared.entropy, inUnit: inUnitOf(units) },
-    reader: () => database.orm.em.fork(),
+    ...{ keyStore, entropy: shared.entropy, inUnit: starting },
+    reader: () => pulse.orm.em.fork(),
   });
   const beats = jobUnits(unitsOf(pulse), services, { job: 'stay-alive', audit });
   const restores: RestoreWatch = watchRestores({
@@ -172,32 +192,34 @@ export async function startCell(
       .catch((err: unknown) => log.error({ err, cell: name }, 'failed to record uses of wallets'));
   };
   try {
-    await requireMigrated(database);
-    await waitUntilWritable(database, log, recoveryMs === undefined ? {} : { limitMs: recoveryMs });
-    claim((await identifyDatabase(database.orm.em.fork())).cluster);
-    await requireMasterKey(database, keyStore, MASTER_KEY_ADVICE);
+    await requireMigrated(pulse);
+    await waitUntilWritable(pulse, log, recoveryMs === undefined ? {} : { limitMs: recoveryMs });
+    claim((await identifyDatabase(pulse.orm.em.fork())).cluster);
+    await requireMasterKey(pulse, keyStore, MASTER_KEY_ADVICE);
     await restores.open();
     await audit.open();
     // INVARIANT: background work starts only once it is known whether the database was restored.
+    const alive = heartbeat({
+      services,
+      inUnit: inUnitOf(beats),
+      onTakeOver: () => beside?.jobs.wakeSoon(FIND_DUE_WORK),
+    });
     beside = startBesideRequests(services, units, {
-      alive: heartbeat({
-        services,
-        inUnit: inUnitOf(beats),
-        onTakeOver: () => beside?.jobs.wakeSoon(FIND_DUE_WORK),
-      }),
-      ...{ audit, restores },
-      jobUnits: unitsOf(jobsDatabase, metrics?.transaction),
+      alive,
+      ...{ audit, restores, jobUnits: unitsOfJobs },
       observe: metrics?.job,
     });
     const { openUnit } = beside;
-    await sealStoredTestCodes(keyStore, inUnitOf(units));
+    await sealStoredTestCodes(keyStore, starting);
+    const openedMs = machine.now();
     return {
-      ...{ name, services, database, openUnit, freeze: restores.freeze, close },
+      ...{ name, services, database, openUnit, unitsOfJobs, freeze: restores.freeze, close },
       requireMasterKey: (of) => requireMasterKey(database, of, MASTER_KEY_ADVICE),
       prepareLogins: (of) => inUnitOf(units)((em) => makeVoucherKeys({ em, ids, keyStore: of })),
       async checkReady() {
         await database.readiness?.check();
       },
+      isAlive: () => machine.now() - Math.max(openedMs, alive.lastBeatMs()) < SILENT_MS,
       authenticate: createAuthenticate({
         apps: createAppDirectory(database.orm, clock),
         userTokens: createUserTokens(database.orm, services),

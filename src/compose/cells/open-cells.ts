@@ -3,12 +3,14 @@ import { LRUCache } from 'lru-cache';
 import { ReadOnlyDatabaseError } from '../../admin/administration.ts';
 import type { ServeConfig } from '../../config/config.ts';
 import { StartError } from '../../config/start-error.ts';
-import { notFound } from '../../errors.ts';
+import { isUnavailable, notFound } from '../../errors.ts';
 import { operations } from '../../generated/operations.ts';
+import type { Services } from '../../ports/operation-context.ts';
 import type { Log } from '../../ports/runtime.ts';
 import type { Admission } from '../../server/admission.ts';
 import { type Cell, cellUnavailable, routeByCell } from '../../server/cells.ts';
 import { type CellDirectory, openCellDirectory } from '../../storage/cell-directory.ts';
+import { limitTo } from '../../storage/mutex.ts';
 import {
   type CellConnections,
   connectCell,
@@ -26,6 +28,11 @@ const RETRY_MS = 5_000;
  * seconds.
  */
 const STARTS_AT_ONCE = 16;
+
+/** CHOICE: how many cells are asked at once whether they can serve their apps. */
+const CHECKS_AT_ONCE = 8;
+/** CHOICE: how often a cell whose heartbeats are stored is asked about its schema, which a newer version may change. */
+const RECHECK_MS = 60_000;
 
 /** CHOICE: how long an app's entry is used before the directory is asked again. */
 const CACHE_MS = 10_000;
@@ -53,7 +60,7 @@ export interface Cells {
    */
   named(name: string): OpenCell;
   /** Returns, by the cell's name, 1 if a cell cannot serve its apps and 0 if it can. */
-  unavailable(): Promise<Readonly<Record<string, number>>>;
+  unavailable(): Readonly<Record<string, number>>;
   /** Rejects while no cell can serve its apps. */
   checkReady(): Promise<void>;
   /** Stops the jobs of all cells. The connections stay open. */
@@ -190,11 +197,8 @@ export async function openCells(
     if (isKnown(name)) return named(name);
     throw cellUnavailable('the cell of this app is not in the cells file of the server');
   };
-  const isReady = (cell: OpenCell): Promise<boolean> =>
-    cell.checkReady().then(
-      () => true,
-      () => false,
-    );
+  const isServing = serving(shared.services.machine);
+  const inCheck = limitTo(CHECKS_AT_ONCE);
   return {
     routes: routeByCell({
       operations: Object.keys(operations),
@@ -210,17 +214,19 @@ export async function openCells(
     }),
     opened: () => [...open.values()],
     named,
-    async unavailable() {
-      const states = connected.map(async ({ settings: { name } }) => {
+    unavailable() {
+      const states = connected.map(({ settings: { name } }) => {
         const cell = open.get(name);
-        return [name, cell !== undefined && (await isReady(cell)) ? 0 : 1] as const;
+        return [name, cell !== undefined && isServing(cell) ? 0 : 1] as const;
       });
-      return Object.fromEntries(await Promise.all(states));
+      return Object.fromEntries(states);
     },
     async checkReady() {
       const cells = [...open.values()];
       if (connected.length === 1) return cells[0]!.checkReady();
-      await Promise.any(cells.map((cell) => cell.checkReady())).catch((cause: unknown) => {
+      if (cells.some(isServing)) return;
+      const checks = cells.map((cell) => inCheck(() => cell.checkReady()));
+      await Promise.any(checks).catch((cause: unknown) => {
         throw new Error('no cell can serve its apps', { cause });
       });
     },
@@ -232,21 +238,33 @@ export async function openCells(
   };
 }
 
-/** Returns a function that runs work when fewer than `max` others run, in the order of the calls. */
-export function limitTo(max: number): <Result>(work: () => Promise<Result>) => Promise<Result> {
-  const waiting: (() => void)[] = [];
-  let running = 0;
-  return async (work) => {
-    if (running < max) running += 1;
-    else await new Promise<void>((resolve) => waiting.push(resolve));
-    try {
-      return await work();
-    } finally {
-      // The next one takes the place over, so that no other comes between.
-      const next = waiting.shift();
-      if (next === undefined) running -= 1;
-      else next();
-    }
+/**
+ * Returns a function that finds out whether a cell can serve its apps, without waiting for its database. Heartbeats show
+ * that a cell accepts changes. Its schema is checked later, beside the caller. If every caller asked the databases of
+ * hundreds of cells at once, the answers would be too late for their time limits.
+ */
+function serving({ now }: Services['machine']): (cell: OpenCell) => boolean {
+  const inTurn = limitTo(CHECKS_AT_ONCE);
+  const states = new WeakMap<OpenCell, { nextMs: number; isUsable: boolean }>();
+  const check = (cell: OpenCell, state: { nextMs: number; isUsable: boolean }): void => {
+    state.nextMs = Number.POSITIVE_INFINITY;
+    const end = (isUsable: boolean): void => {
+      // A cell with a fault is checked again for the next caller.
+      Object.assign(state, { isUsable, nextMs: isUsable ? now() + RECHECK_MS : now() });
+    };
+    inTurn(() => cell.checkReady()).then(
+      () => end(true),
+      // Its heartbeats show whether the database responds. An answer that is only late is no fault.
+      (error: unknown) => end(isUnavailable(error) && state.isUsable),
+    );
+  };
+  return (cell) => {
+    // The start has checked the schema.
+    const state = states.get(cell) ?? { nextMs: now() + RECHECK_MS, isUsable: true };
+    states.set(cell, state);
+    const isAlive = cell.isAlive();
+    if (isAlive && now() >= state.nextMs) check(cell, state);
+    return isAlive && state.isUsable && cell.database.readiness?.isExhausted() !== true;
   };
 }
 

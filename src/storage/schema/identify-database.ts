@@ -100,13 +100,27 @@ async function runMigrations(ask: AskDatabase): Promise<readonly string[]> {
   );
 }
 
+/**
+ * NOTE: finds each table by its name, because `information_schema` reads the tables of all schemas, of which a database
+ * with many cells has thousands.
+ */
 async function missingColumns(orm: Orm, ask: AskDatabase): Promise<string[]> {
-  const rows = await ask<{ name: string }>(
-    "select table_name || '.' || column_name as name from information_schema.columns where table_schema = current_schema()",
-  );
-  const present = new Set(rows.map(({ name }) => name));
-  const expected = [...orm.getMetadata().getAll().values()].flatMap(({ tableName, props }) =>
-    props.flatMap(({ fieldNames = [] }) => fieldNames.map((column) => `${tableName}.${column}`)),
-  );
-  return expected.filter((name) => !present.has(name)).sort();
+  const expected = [...orm.getMetadata().getAll().values()];
+  const tables = expected.map(({ tableName }) => `'${tableName}'`).join(', ');
+  const rows = await ask<{ name: string; columns: string }>(`
+    select name, string_agg(attname, ',') as columns
+    from unnest(array[${tables}]) as name
+    join pg_attribute on attrelid = to_regclass(quote_ident(current_schema()) || '.' || quote_ident(name))
+    where attnum > 0 and not attisdropped
+    group by name`);
+  const present = new Map(rows.map(({ name, columns }) => [name, new Set(columns.split(','))]));
+  return expected
+    .flatMap(({ tableName, props }) =>
+      props.flatMap(({ fieldNames = [] }) =>
+        fieldNames
+          .filter((column) => present.get(tableName)?.has(column) !== true)
+          .map((column) => `${tableName}.${column}`),
+      ),
+    )
+    .sort();
 }

@@ -7,9 +7,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { administerApps } from '../../../src/admin/administration.ts';
 import { exportLog } from '../../../src/admin/audit/export-log.ts';
 import { verifyLog } from '../../../src/admin/audit/verify-log.ts';
-import { limitTo } from '../../../src/compose/cells/open-cells.ts';
 import type { CellsFile } from '../../../src/config/cells.ts';
 import { openCellDirectory } from '../../../src/storage/cell-directory.ts';
+import { limitTo } from '../../../src/storage/mutex.ts';
 import { startProduction, type TestProduction } from '../../support/monitoring/production.ts';
 import { freshPostgres } from '../../support/postgres/borrow-database.ts';
 import { type PostgresProxy, startPostgresProxy } from '../../support/postgres/postgres-proxy.ts';
@@ -212,7 +212,9 @@ test('while a cell is frozen, the apps of the other are served, and its own get 
   for (const { status, retryAfter } of refused) expect([status, Number(retryAfter) > 0]).toEqual([503, true]);
   const ready = await fetch(`${server.adminUrl}/readyz`);
   expect(ready.status).toBe(200);
-  expect(await server.metrics()).toContain('custos_cell_unavailable{cell="us"} 1');
+  await expect
+    .poll(() => server.metrics(), { timeout: 20_000 })
+    .toContain('custos_cell_unavailable{cell="us"} 1');
   expect(await server.metrics()).toContain('custos_cell_unavailable{cell="eu"} 0');
   proxies.us.thaw();
   const known = acknowledged.us.size;
@@ -230,6 +232,23 @@ test('while a cell is frozen, the apps of the other are served, and its own get 
   await expect
     .poll(() => server.metrics(), { timeout: 30_000 })
     .toContain('custos_cell_unavailable{cell="us"} 0');
+});
+
+test('while heartbeats are stored, readiness and metrics wait for no answer of a cell', async () => {
+  // Only a check of readiness sends it.
+  for (const cell of ['eu', 'us'] as const) proxies[cell].break('as recovering', 'silence');
+  try {
+    expect((await fetch(`${server.adminUrl}/readyz`)).status).toBe(200);
+    expect(await server.metrics()).toEqual(
+      expect.arrayContaining([
+        'custos_cell_unavailable{cell="eu"} 0',
+        'custos_cell_unavailable{cell="us"} 0',
+      ]),
+    );
+    expect(proxies.eu.faults + proxies.us.faults).toBe(0);
+  } finally {
+    for (const cell of ['eu', 'us'] as const) proxies[cell].heal();
+  }
 });
 
 test('while the directory is away, apps that are known are served, and others get 503', async () => {

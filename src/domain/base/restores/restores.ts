@@ -3,6 +3,7 @@ import { sql } from 'kysely';
 import { ApiError } from '../../../errors.ts';
 import type { Ids } from '../../../ports/runtime.ts';
 import { lockName } from '../../../storage/locks.ts';
+import { prepareQuery } from '../../prepared-query.ts';
 import { AcceptedAccountEntity, DatabaseIdentityEntity, RestoreEntity } from './restore.entity.ts';
 
 // KYSELY: one statement over tables of several nouns.
@@ -81,22 +82,28 @@ interface RestoreState {
   readonly log: { readonly size: number; readonly root: string } | undefined;
 }
 
-/** Reads the newest restore and the end of the audit log in one statement, which every process runs once per second. */
-export async function readRestoreState(em: SqlEntityManager): Promise<RestoreState> {
-  const { rows } = await sql<{
-    size: number | null;
-    root: string | null;
-    id: string | null;
-    cause: string;
-    noticed_at_ms: number;
-    newest_record_at_ms: number | null;
-    released_at_ms: number | null;
-    are_all_accepted: number;
-  }>`select size, root, id, cause, noticed_at_ms, newest_record_at_ms, released_at_ms, are_all_accepted
+interface StateRow {
+  readonly size: number | null;
+  readonly root: string | null;
+  readonly id: string | null;
+  readonly cause: string;
+  readonly noticed_at_ms: number;
+  readonly newest_record_at_ms: number | null;
+  readonly released_at_ms: number | null;
+  readonly are_all_accepted: number;
+}
+
+const selectState = prepareQuery<object, StateRow>((database) => {
+  const query = sql<StateRow>`select size, root, id, cause, noticed_at_ms, newest_record_at_ms, released_at_ms, are_all_accepted
     from (select 1 as one) as one
     left join (select size, root from audit_checkpoints order by size desc limit 1) as log on true
-    left join (select * from restores order by noticed_at_ms desc, id desc limit 1) as newest on true
-  `.execute(em.getKysely());
+    left join (select * from restores order by noticed_at_ms desc, id desc limit 1) as newest on true`;
+  return { compile: () => query.compile(database) };
+});
+
+/** Reads the newest restore and the end of the audit log in one statement, which every process runs once per second. */
+export async function readRestoreState(em: SqlEntityManager): Promise<RestoreState> {
+  const { rows } = await selectState(em, {});
   const { size, root, id, ...row } = rows[0]!;
   return {
     log: size === null || root === null ? undefined : { size, root },
