@@ -4,6 +4,7 @@ import type { MetadataStorage, MikroORM, Options } from '@mikro-orm/core';
 import type { AbstractSqlDriver, SqlEntityManager } from '@mikro-orm/sql';
 import type { Database as SqliteHandle } from 'better-sqlite3';
 import { MIGRATIONS_TABLE, RATE_LEVELS_TABLE, type SchemaMigration } from './migrations/schema-migration.ts';
+import type { Responses } from './postgres/pipelining.ts';
 import type { PostgresTimeouts } from './postgres-dialect.ts';
 import type { Readiness } from './readiness.ts';
 
@@ -83,6 +84,10 @@ export type DatabaseOptions = {
       poolSize: number;
       /** `none` for migrations, whose statements may run for a long time. Default: `defaultTimeouts`. */
       timeouts?: PostgresTimeouts | 'none';
+      /** Shared by the databases that ask the same server. */
+      responses?: Responses;
+      /** How long requests wait while `responses` stands still. Default: as long as for any response. */
+      quietMs?: number;
       /** Called when an idle connection breaks. When a connection breaks during a query, the query rejects instead. */
       onConnectionError?: (error: Error) => void;
     }
@@ -277,6 +282,7 @@ async function openPostgres(
   const dialect = postgresDialect(pool, sessionModeOf(options.url, timeouts), {
     onFailure: options.onFailure,
     silenceMs: timeouts?.silenceMs,
+    ...{ responses: options.responses, quietMs: options.quietMs },
     ask: beside.ask,
   });
   const parts = partsOf(dialect);

@@ -141,6 +141,13 @@ export const defaultTimeouts: PostgresTimeouts = {
   silenceMs: 12_000,
 };
 
+/**
+ * CHOICE: while no connection gets a response, requests are refused after this time, as long as they have not sent a
+ * commit. A request whose commit hangs waits for `silenceMs`: the commit may still succeed, and then the client would
+ * have been told of a failure.
+ */
+export const QUIET_MS = 3_000;
+
 /** CHOICE: for work that is useless after a second, such as the settlement of rate limits, which begins again by then. */
 export const shortTimeouts: PostgresTimeouts = {
   connectMs: 1_000,
@@ -216,7 +223,9 @@ export function postgresPool(
   return pool;
 }
 
-type DialectOptions = Partial<Pick<ConnectionTools, 'onFailure' | 'silenceMs'> & Pick<HungOptions, 'ask'>>;
+type DialectOptions = Partial<
+  Pick<ConnectionTools, 'onFailure' | 'silenceMs' | 'responses' | 'quietMs'> & Pick<HungOptions, 'ask'>
+>;
 
 /**
  * Returns the Kysely dialect for `pg`. It differs from Kysely's own PostgreSQL dialect in four ways:
@@ -235,7 +244,7 @@ type DialectOptions = Partial<Pick<ConnectionTools, 'onFailure' | 'silenceMs'> &
 export function postgresDialect(
   pool: Pool,
   session: SessionMode = wholeSession,
-  { onFailure, silenceMs, ask }: DialectOptions = {},
+  { onFailure, silenceMs, responses, quietMs, ask }: DialectOptions = {},
 ): OwnDialect & { hung(): number; close(): Promise<void> } {
   const hung = keepHung({ pool, ask, isPooledByTransaction: !session.areStatementsNamed });
   const tools = {
@@ -243,7 +252,7 @@ export function postgresDialect(
     nameOf: session.areStatementsNamed ? rememberNames() : () => undefined,
     onFailure,
     settings: session.settings,
-    silenceMs,
+    ...{ silenceMs, responses, quietMs },
   };
   const open = (): UnitConnection => createUnitConnection(pool, tools);
   const destroy = async (): Promise<void> => {

@@ -25,6 +25,55 @@ export interface PipelinedResult {
   readonly error?: unknown;
 }
 
+/** When PostgreSQL has last responded on any of the connections that share this object, by `performance.now()`. */
+export interface Responses {
+  lastMs: number;
+}
+
+/** How long a message may wait for its responses. */
+export interface SilenceLimits {
+  /** For all responses together, not for the silence between two of them. Undefined: unlimited. */
+  readonly silenceMs: number | undefined;
+  /** With `quietMs`: a message also ends when no connection has had a response for so long. */
+  readonly responses?: Responses;
+  readonly quietMs?: number;
+}
+
+/** The error of a message without responses. After that, the connection can no longer be used. */
+export function silence(): Error {
+  return new Error('Query read timeout');
+}
+
+/**
+ * Calls `end` when a message that is sent now has waited for too long.
+ *
+ * @returns a function that ends the watch.
+ */
+export function watchSilence({ silenceMs, responses, quietMs }: SilenceLimits, end: () => void): () => void {
+  if (silenceMs === undefined) return () => undefined;
+  const sentMs = performance.now();
+  const leftMs = (): number => {
+    const nowMs = performance.now();
+    const left = sentMs + silenceMs - nowMs;
+    if (responses === undefined || quietMs === undefined) return left;
+    return Math.min(left, Math.max(sentMs, responses.lastMs) + quietMs - nowMs);
+  };
+  let isOver = false;
+  const look = (): void => {
+    if (isOver) return;
+    const left = leftMs();
+    if (left <= 0) end();
+    else timer = setTimeout(lookLater, left);
+  };
+  // After a pause of this process, responses may have arrived that it has not read yet.
+  const lookLater = (): void => void setImmediate(look);
+  let timer = setTimeout(lookLater, leftMs());
+  return () => {
+    isOver = true;
+    clearTimeout(timer);
+  };
+}
+
 /** The type `bigint`. Its values are read as numbers, because our times and sequences stay far below 2^53. */
 const INT8_OID = 20;
 
@@ -34,17 +83,14 @@ export const getTypeParser: typeof types.getTypeParser = (oid: number, format?: 
 
 /**
  * Sends the statements in one message, and resolves when all of them have ended. Never rejects.
- *
- * @param silenceMs the time limit for all responses together, not for the silence between two of them. After that, the
- * connection can no longer be used. Default: unlimited.
  */
 export function sendPipelined(
   client: PoolClient,
   statements: readonly NamedStatement[],
-  silenceMs?: number,
+  limits: SilenceLimits,
 ): Promise<PipelinedResult> {
   return new Promise((resolve) => {
-    client.query(createPipelined(statements, resolve, silenceMs));
+    client.query(createPipelined(statements, resolve, limits));
   });
 }
 
@@ -84,7 +130,7 @@ const NOTHING: Shape = { names: [], parsers: [], empty: {} };
 function createPipelined(
   statements: readonly NamedStatement[],
   resolve: (result: PipelinedResult) => void,
-  silenceMs: number | undefined,
+  limits: SilenceLimits,
 ) {
   const results: StatementResult[] = [];
   let rows: unknown[] = [];
@@ -93,18 +139,14 @@ function createPipelined(
   let fault: { readonly error: unknown } | undefined;
   // HOT: a timer of our own, because `pg` assigns the function of its timer to the query object. V8 keeps such a
   // function, and with it the query object and its rows, until a full garbage collection.
-  const timer = silenceMs === undefined ? undefined : setTimeout(giveUp, silenceMs);
-
-  function giveUp(): void {
-    batch.callback(new Error('Query read timeout'));
-  }
+  const stopWatch = watchSilence(limits, () => batch.callback(silence()));
 
   const batch = {
     // The statement whose messages are arriving. `pg` reads these two members to record which statements are prepared.
     name: statements[0]!.name,
     text: statements[0]!.sql,
     callback(error?: unknown) {
-      clearTimeout(timer);
+      stopWatch();
       const failed = error === undefined || error === null ? fault : { error };
       resolve(failed === undefined ? { results } : { results, error: failed.error });
     },

@@ -8,8 +8,12 @@ import {
   isWireValue,
   type NamedStatement,
   type PipelinedResult,
+  type Responses,
+  type SilenceLimits,
   type StatementResult,
   sendPipelined,
+  silence,
+  watchSilence,
 } from './pipelining.ts';
 
 /** The maximum number of named statements per process, because each length of a list makes another text. */
@@ -27,6 +31,13 @@ export interface ConnectionTools {
   readonly settings: string;
   /** The time limit for the responses to one message. After that, the connection is abandoned. Default: unlimited. */
   readonly silenceMs: number | undefined;
+  /** Records when PostgreSQL responds. Undefined if nobody needs it. */
+  readonly responses: Responses | undefined;
+  /**
+   * The time limit for a message that commits nothing, while PostgreSQL responds to no connection of `responses`. Default:
+   * only `silenceMs`.
+   */
+  readonly quietMs: number | undefined;
   readonly hung: HungConnections;
 }
 
@@ -77,7 +88,7 @@ const MAX_DEFERRED = 20;
  */
 export function createUnitConnection(
   pool: Pool,
-  { nameOf, onFailure, settings, silenceMs, hung }: ConnectionTools,
+  { nameOf, onFailure, settings, silenceMs, responses, quietMs, hung }: ConnectionTools,
 ): UnitConnection {
   let client: PoolClient | undefined;
   // `announced`: the unit of work has begun a transaction, but PostgreSQL begins it only with the first statement that
@@ -89,6 +100,9 @@ export function createUnitConnection(
   let deferred: Statement[] = [];
   // Statements of one unit of work may be run concurrently.
   const mutex = createMutex();
+  const whole = { silenceMs };
+  const limitsOfReads =
+    responses === undefined || quietMs === undefined ? whole : { silenceMs, responses, quietMs };
 
   const release = (error?: Error): void => {
     const held = client;
@@ -108,9 +122,18 @@ export function createUnitConnection(
       return { results: [], error };
     }
     const named = namedOf(queries, nameOf);
-    return named === undefined
-      ? sendSeparately(client, queries, { nameOf, silenceMs })
-      : sendPipelined(client, named, silenceMs);
+    const limits = mayCommit(queries) ? whole : limitsOfReads;
+    const answer = await (named === undefined
+      ? sendSeparately(client, queries, nameOf, limits)
+      : sendPipelined(client, named, limits));
+    if (responses !== undefined && answer.results.length > 0) responses.lastMs = performance.now();
+    return answer;
+  }
+
+  /** Returns whether the message ends a transaction with its changes, or is a change without a transaction. */
+  function mayCommit(queries: readonly Statement[]): boolean {
+    const isInside = transaction === 'open' || queries[0] === begin;
+    return isInside ? queries.includes(commit) : !isRead(queries);
   }
 
   async function ask(queries: readonly Statement[]): Promise<readonly StatementResult[]> {
@@ -281,26 +304,29 @@ function isNameable(query: Statement): boolean {
 async function sendSeparately(
   client: PoolClient,
   queries: readonly Statement[],
-  { nameOf, silenceMs }: Pick<ConnectionTools, 'nameOf' | 'silenceMs'>,
+  nameOf: NameOf,
+  limits: SilenceLimits,
 ): Promise<PipelinedResult> {
   const results: StatementResult[] = [];
-  const limit = silenceMs === undefined ? {} : { query_timeout: silenceMs };
   try {
     for (const query of queries) {
       const { sql, parameters } = query;
       const values = parameters as unknown[];
       const name = isNameable(query) ? nameOf(sql) : undefined;
-      const {
-        rows,
-        command: tag,
-        rowCount,
-      } = await client.query({ ...(name !== undefined && { name }), text: sql, values, ...limit });
+      const sent = client.query({ ...(name !== undefined && { name }), text: sql, values });
+      const { rows, command: tag, rowCount } = await unlessSilent(sent, limits);
       results.push({ rows, tag: `${tag} ${rowCount ?? 0}` });
     }
     return { results };
   } catch (error) {
     return { results, error };
   }
+}
+
+function unlessSilent<Result>(sent: Promise<Result>, limits: SilenceLimits): Promise<Result> {
+  const { promise, reject } = Promise.withResolvers<never>();
+  const stop = watchSilence(limits, () => reject(silence()));
+  return Promise.race([sent, promise]).finally(stop);
 }
 
 /**

@@ -17,7 +17,10 @@ const patient = {
 /** Silence begins at once, but answers may take a while. */
 const silent = { silenceMs: 2_000 };
 
-async function open(timeouts: Partial<PostgresTimeouts> = {}) {
+async function open(
+  timeouts: Partial<PostgresTimeouts> = {},
+  quiet: { readonly responses?: { lastMs: number }; readonly quietMs?: number } = {},
+) {
   const url = await freshPostgres();
   const observer = new Client({ connectionString: url });
   await observer.connect();
@@ -28,6 +31,7 @@ async function open(timeouts: Partial<PostgresTimeouts> = {}) {
     url: proxy.url,
     poolSize: POOL,
     timeouts: { ...patient, ...timeouts },
+    ...quiet,
   });
   const write = () =>
     database.orm.em.fork().transactional(async (em) => {
@@ -101,6 +105,40 @@ describe.concurrent('a connection that is lost', () => {
     const errors = await Promise.all(Array.from({ length: POOL }, () => errorOf(set.write())));
     expect(errors.map(isUnavailable)).toEqual(Array(POOL).fill(true));
     await Promise.all(Array.from({ length: POOL }, () => set.write()));
+  });
+});
+
+describe.concurrent('while no connection gets a response', () => {
+  const quietMs = 300;
+
+  test.each(['select', 'insert into'])('a `%s` is given up early', async (at) => {
+    await using set = await open({}, { responses: { lastMs: 0 }, quietMs });
+    await set.write();
+    set.proxy.break(at, 'silence');
+    const read = () => set.database.orm.em.fork().execute('select 1');
+    expect(isUnavailable(await errorOf(at === 'select' ? read() : set.write()))).toBe(true);
+  });
+
+  test('a commit may still succeed, so it is waited for', async () => {
+    await using set = await open(silent, { responses: { lastMs: 0 }, quietMs });
+    set.proxy.break('commit', 'silence');
+    const startedMs = performance.now();
+    expect(isUnavailable(await errorOf(set.write()))).toBe(true);
+    expect(performance.now() - startedMs).toBeGreaterThan(silent.silenceMs - 100);
+  });
+
+  test('a statement is waited for if other connections get responses', async () => {
+    const responses = {
+      get lastMs() {
+        return performance.now();
+      },
+      set lastMs(_: number) {},
+    };
+    await using set = await open(silent, { responses, quietMs });
+    set.proxy.break('select', 'silence');
+    const startedMs = performance.now();
+    expect(isUnavailable(await errorOf(set.database.orm.em.fork().execute('select 1')))).toBe(true);
+    expect(performance.now() - startedMs).toBeGreaterThan(silent.silenceMs - 100);
   });
 });
 
