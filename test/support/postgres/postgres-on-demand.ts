@@ -6,6 +6,7 @@ import type { TestProject } from 'vitest/node';
 import { entities } from '../../../src/domain/tables.ts';
 import { migrate } from '../../../src/storage/migrate.ts';
 import { openDatabase } from '../../../src/storage/open-database.ts';
+import { distributeSchema, makeSchema, schemaOf } from '../../../src/storage/schema/cell-schema.ts';
 import { folderInMemory } from '../../temporary-files.ts';
 import { startEmbeddedPostgres } from './embedded-postgres.ts';
 
@@ -22,6 +23,12 @@ declare module 'vitest' {
 const template = 'custos_template';
 
 /**
+ * The coordinator of a cluster of Citus. With `TEST_ON_CITUS=1`, tests get distributed schemas of it instead of
+ * databases, so that those for PostgreSQL run on a cell of a cluster (docs/figures/citus.md).
+ */
+const citus = process.env.TEST_ON_CITUS === '1' ? process.env.TEST_CITUS_URL : undefined;
+
+/**
  * A vitest global setup: an HTTP server that lends databases to test files. PostgreSQL itself (from npm, a real
  * server) starts with the first request, so runs that need no database do not start it.
  */
@@ -30,7 +37,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   let postgres: Promise<RunningPostgres> | undefined;
   let turn: Promise<unknown> = Promise.resolve();
   const desk = createServer((request, response) => {
-    postgres ??= startPostgres();
+    postgres ??= citus === undefined ? startPostgres() : onCitus(citus);
     const running = postgres;
     const answer = async (): Promise<string | undefined> => {
       const { clone, takeBack } = await running;
@@ -52,7 +59,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
 }
 
 interface RunningPostgres {
-  /** Copies the migrated template and returns the URL. */
+  /** Makes a migrated database without rows and returns the URL. */
   clone(): Promise<string>;
   /** Drops databases, given by URL, as soon as they have no connections. */
   takeBack(urls: readonly string[]): Promise<void>;
@@ -111,6 +118,28 @@ async function startPostgres(): Promise<RunningPostgres> {
       await admin.end();
       await stop();
     },
+  };
+}
+
+async function onCitus(coordinator: string): Promise<RunningPostgres> {
+  const admin = new Client({ connectionString: coordinator });
+  await admin.connect();
+  let clones = 0;
+  return {
+    async clone() {
+      clones += 1;
+      const url = `${coordinator}?options=-c%20search_path%3Dtest_${process.pid}_${clones}`;
+      await makeSchema(url);
+      const database = await openDatabase(entities, { kind: 'postgres', url, poolSize: 2, timeouts: 'none' });
+      await migrate(database.orm);
+      await database.close();
+      await distributeSchema(url);
+      return url;
+    },
+    async takeBack(urls) {
+      for (const url of urls) await admin.query(`drop schema ${schemaOf(url)} cascade`);
+    },
+    stop: () => admin.end(),
   };
 }
 
