@@ -94,7 +94,7 @@ func sleep(ctx context.Context, wait time.Duration) error {
 	}
 }
 
-// APIError is an answer with another status than success.
+// APIError is an answer with a status other than success.
 type APIError struct {
 	Status    int            `json:"-"`
 	RequestID string         `json:"-"`

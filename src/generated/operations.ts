@@ -636,7 +636,7 @@ export interface Operations {
   /** Get the configuration of cards */
   getCardConfig: {
     path: {
-      /** App id. An id of another app than the authenticated one returns 404. */
+      /** App id. The id of an app other than the authenticated one returns 404. */
       app_id: string;
     };
     query: {

@@ -867,7 +867,7 @@ export type CardCustomerKycRequired = {
   status: "kyc_required";
 };
 
-/** The user is no customer. */
+/** The user is not a customer. */
 export type CardCustomerNotCreated = {
   /** The status. */
   status: "not_created";
@@ -6454,7 +6454,7 @@ export type SwapDestination = {
   asset_address: string;
   /** Destination chain. Defaults to the source chain. */
   caip2?: Caip2 | undefined;
-  /** Destination address. Defaults to the wallet. A quote needs it only if the destination has another chain type than the wallet. */
+  /** Destination address. Defaults to the wallet. A quote needs it only if the chain type of the destination is not the wallet's. */
   destination_address?: string | undefined;
 };
 

@@ -252,7 +252,7 @@ export type DecideSandboxVerificationRequest = {
   reasons?: string[] | undefined;
   /** The missing requirements. Defaults to `proof_of_address` for `incomplete`. */
   requirements_due?: string[] | undefined;
-  /** Endorsements with another status than the customer. */
+  /** Endorsements whose status is not that of the customer. */
   endorsements?: SandboxEndorsement[] | undefined;
 };
 
@@ -1272,7 +1272,7 @@ export type SandboxFault = {
   event_type: string | null;
   chain: string | null;
   probability: number;
-  /** Null is no limit. */
+  /** Null means no limit. */
   count: number | null;
   /** The number of times that the rule has applied. When it reaches `count`, the rule no longer applies. */
   hits: number;

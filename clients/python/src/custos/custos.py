@@ -35,7 +35,7 @@ _Outcome = httpx.Response | httpx.TransportError
 
 
 class ApiError(Exception):
-    """An answer of the service with another status than success."""
+    """An answer of the service with a status other than success."""
 
     def __init__(self, response: httpx.Response) -> None:
         try:
