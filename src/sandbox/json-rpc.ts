@@ -5,7 +5,7 @@ import type { RpcConnection } from './controllable-chains.ts';
 
 /**
  * The JSON-RPC methods that move time. All chains and the server share one clock, so these methods move it like `PUT
- * /_sandbox/clock`, and everything that becomes due meanwhile happens.
+ * /_sandbox/clock`, and everything that becomes due in the meantime happens.
  */
 
 type ClockContext = Pick<

@@ -29,7 +29,7 @@ const RETRY_MS = 5_000;
  */
 const STARTS_AT_ONCE = 16;
 
-/** CHOICE: how many cells are asked at once whether they can serve their apps. */
+/** CHOICE: how many cells are asked concurrently whether they can serve their apps. */
 const CHECKS_AT_ONCE = 8;
 /** CHOICE: how often a cell whose heartbeats are stored is asked about its schema, which a newer version may change. */
 const RECHECK_MS = 60_000;

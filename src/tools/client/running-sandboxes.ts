@@ -129,7 +129,7 @@ function readAnnouncement(file: string): RunningSandboxFile | undefined {
   try {
     return JSON.parse(readFileSync(file, 'utf8')) as RunningSandboxFile;
   } catch {
-    // The file was removed meanwhile.
+    // The file was removed in the meantime.
     return undefined;
   }
 }

@@ -33,7 +33,7 @@ export function isCompletedBy(asked: Fields, given: Fields, fillable: ReadonlySe
 }
 
 /**
- * Returns whether the object has no fields other than these.
+ * Returns whether the object has only these fields.
  *
  * INVARIANT: policies never evaluate a body field that does not describe what is signed. The signer also reads bodies
  * that no server has validated.
