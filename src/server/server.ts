@@ -228,7 +228,8 @@ interface Connection {
   /** In the order of the requests. */
   readonly responses: ServerResponse[];
   isClosing: boolean;
-  isUnread: boolean;
+  /** Whether the server has stopped reading because too many of its requests are open. */
+  isPaused: boolean;
 }
 
 /** The methods of the socket's handle that are used here. */
@@ -238,7 +239,7 @@ interface ReadHandle {
 }
 
 /**
- * Stops reading from a connection, or resumes.
+ * Stops reading from a socket, or resumes.
  *
  * NOTE: this uses the handle of a socket, which Node does not document. Node 24 has no documented way to stop reading
  * from an HTTP connection:
@@ -256,9 +257,10 @@ function stopReading(socket: Socket, isStopped: boolean): void {
   else _handle?.readStart();
 }
 
-function setUnread(connection: Connection, isUnread: boolean): void {
-  connection.isUnread = isUnread;
-  stopReading(connection.socket, isUnread);
+/** Stops reading from a connection, or resumes. */
+function setPaused(connection: Connection, isPaused: boolean): void {
+  connection.isPaused = isPaused;
+  stopReading(connection.socket, isPaused);
 }
 
 /**
@@ -272,7 +274,7 @@ function trackRequests(): PendingRequests {
   const connectionOf = (socket: Socket): Connection => {
     let known = connections.get(socket);
     if (known === undefined) {
-      known = { socket, responses: [], isClosing: false, isUnread: false };
+      known = { socket, responses: [], isClosing: false, isPaused: false };
       connections.set(socket, known);
       socket.once('close', () => connections.delete(socket));
     }
@@ -286,7 +288,7 @@ function trackRequests(): PendingRequests {
       count += 1;
       const known = connectionOf(response.req.socket);
       known.responses.push(response);
-      if (known.responses.length >= MAX_PIPELINED && !known.isUnread) setUnread(known, true);
+      if (known.responses.length >= MAX_PIPELINED && !known.isPaused) setPaused(known, true);
     },
     leave(response) {
       count -= 1;
@@ -294,7 +296,7 @@ function trackRequests(): PendingRequests {
       if (known === undefined) return;
       known.responses.splice(known.responses.indexOf(response), 1);
       if (known.isClosing && !hasComplete(known)) known.socket.destroySoon();
-      if (known.isUnread && known.responses.length <= MAX_PIPELINED / 2) setUnread(known, false);
+      if (known.isPaused && known.responses.length <= MAX_PIPELINED / 2) setPaused(known, false);
     },
     count: () => count,
     responses: () => [...connections.values()].flatMap(({ responses }) => responses),
