@@ -222,9 +222,9 @@ export async function createContract(options: ContractOptions): Promise<Contract
   });
   api.register(options.handlers);
   for (const scheme of Object.keys(definition.components?.securitySchemes ?? {})) {
-    const isProven = isProvenBy[scheme];
-    if (isProven === undefined) throw new Error(`the server does not know the security scheme ${scheme}`);
-    api.registerSecurityHandler(scheme, (_context, state: RequestState) => isProven(state));
+    const uses = usesScheme[scheme];
+    if (uses === undefined) throw new Error(`the server does not know the security scheme ${scheme}`);
+    api.registerSecurityHandler(scheme, (_context, state: RequestState) => uses(state));
   }
   return {
     // CHOICE: HEAD is not in the document. RFC 9110 section 9.3.2: HEAD is GET without the content of the response.
@@ -239,7 +239,7 @@ export async function createContract(options: ContractOptions): Promise<Contract
  * NOTE: `authenticate.ts` has checked the credentials before the body was read. These functions only decide whether
  * they are of a kind that the operation accepts.
  */
-const isProvenBy: Readonly<Record<string, (state: RequestState) => boolean>> = {
+const usesScheme: Readonly<Record<string, (state: RequestState) => boolean>> = {
   appCredentials: ({ app, hasAppSecret, headers }) =>
     app !== undefined && hasAppSecret && headers.authorization !== undefined,
   userToken: ({ app, userId }) => app !== undefined && userId !== undefined,

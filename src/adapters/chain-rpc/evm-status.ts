@@ -73,8 +73,8 @@ export async function evmStatusOf(nodes: Nodes, hash: string, signedBytes: Uint8
   if (first === undefined) return statusOutsideBlocks(nodes, sent, views);
   const isSame = new Set(included.map(({ inclusion }) => keyOf(inclusion))).size === 1;
   if (!isSame || included.length < views.length) {
-    const isLag = isSame && views.every((each) => lagsBehind(each, first.inclusion.blockNumber));
-    if (!isLag) nodes.reportDisagreement(`the transaction \`${hash}\``);
+    const isConsistent = isSame && views.every((each) => isConsistentWithLag(each, first.inclusion.blockNumber));
+    if (!isConsistent) nodes.reportDisagreement(`the transaction \`${hash}\``);
     return { kind: 'undecided' };
   }
   const { blockHash: _, isSuccess, ...inclusion } = first.inclusion;
@@ -88,8 +88,11 @@ function keyOf({ blockHash, blockNumber, blockTimestampSeconds, isSuccess, feePa
   return [blockHash, blockNumber, blockTimestampSeconds, isSuccess, feePaid].join(' ');
 }
 
-/** Returns whether the node may not have processed the block yet. */
-function lagsBehind(view: NodeView, blockNumber: bigint): boolean {
+/**
+ * Returns whether a node's view is consistent with an inclusion in this block: the node also has the transaction in a
+ * block, or it may not have reached this block yet, because it is behind by less than `LAG_BLOCKS`.
+ */
+function isConsistentWithLag(view: NodeView, blockNumber: bigint): boolean {
   if (view.kind === 'included' || (view.kind === 'known' && view.isInBlock)) return true;
   return view.head < blockNumber && blockNumber - view.head < LAG_BLOCKS;
 }

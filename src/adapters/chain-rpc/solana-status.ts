@@ -118,8 +118,8 @@ export async function solanaStatusOf(
   const { inclusion, failure } = first;
   const isSame = new Set(included.map(keyOf)).size === 1;
   if (!isSame || included.length < views.length) {
-    const isLag = views.every((each) => lagsBehind(each, inclusion.blockNumber));
-    if (!isSame || !isLag) nodes.reportDisagreement(`the transaction \`${hash}\``);
+    const isConsistent = views.every((each) => isConsistentWithLag(each, inclusion.blockNumber));
+    if (!isSame || !isConsistent) nodes.reportDisagreement(`the transaction \`${hash}\``);
     return { kind: 'undecided' };
   }
   const isFinal = included.every((each) => each.isFinal);
@@ -132,7 +132,11 @@ function keyOf({ inclusion: { blockNumber, feePaid }, failure }: NodeView & { ki
   return JSON.stringify([String(blockNumber), String(feePaid), failure]);
 }
 
-function lagsBehind(view: NodeView, slot: bigint): boolean {
+/**
+ * Returns whether a node's view is consistent with an inclusion in this slot: the node also knows the transaction, or
+ * it may not have reached this slot yet, because it is behind by less than `LAG_SLOTS`.
+ */
+function isConsistentWithLag(view: NodeView, slot: bigint): boolean {
   return view.kind !== 'unknown' || (view.slot < slot && slot - view.slot < LAG_SLOTS);
 }
 

@@ -84,10 +84,10 @@ export async function findWallet(
   } = await (walletId.startsWith(EXTERNAL_PREFIX)
     ? selectByExternalId(em, { appId: app.id, externalId: walletId.slice(EXTERNAL_PREFIX.length) })
     : selectById(em, { appId: app.id, id: walletId }));
-  return unlessArchived(row, includeArchived);
+  return requireUnarchived(row, includeArchived);
 }
 
-function unlessArchived<Row extends WalletRow>(row: Row | undefined, includeArchived = false): Row {
+function requireUnarchived<Row extends WalletRow>(row: Row | undefined, includeArchived = false): Row {
   if (row === undefined || (row.archived_at_ms !== null && !includeArchived)) throw notFound('Wallet');
   return row;
 }
@@ -104,7 +104,7 @@ export async function findWalletWithKey(
 ): Promise<FoundWallet | WalletWithKey> {
   if (walletId.startsWith(EXTERNAL_PREFIX)) return findWallet(context, walletId);
   const { rows } = await selectWithKeyById(context.em, { appId: context.app.id, id: walletId });
-  return unlessArchived(rows[0]);
+  return requireUnarchived(rows[0]);
 }
 
 /**
