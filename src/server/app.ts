@@ -8,7 +8,7 @@ import { operations } from '../generated/operations.ts';
 import { requestValidators } from '../generated/request-validators.js';
 import type { Log } from '../ports/runtime.ts';
 import { createBrand } from './brand.ts';
-import { answerError } from './error-response.ts';
+import { errorAnswer } from './error-response.ts';
 import { createPipeline, type Pipeline, type PipelineOptions } from './pipeline.ts';
 import type { RateLimiter } from './rate-limit.ts';
 import {
@@ -172,7 +172,7 @@ function answerErrors(log: Log, newRequestId: () => string) {
       return;
     }
     const id = String(response.getHeader('x-request-id') ?? newRequestId());
-    const { status, body, headers } = answerError(error, { id }, log);
+    const { status, body, headers } = errorAnswer(error, { id }, log);
     const text = JSON.stringify(body);
     response.writeHead(status, {
       'content-type': 'application/json; charset=utf-8',

@@ -12,12 +12,12 @@ const challenge = { 'www-authenticate': 'Basic realm="custos", charset="UTF-8"' 
  * Returns the response to an error. An error that is not an `ApiError` is a bug or an outage. Its cause is logged with
  * the request id and never sent to the caller.
  */
-export function answerError(error: unknown, state: RefusedState, log: Log): Answer {
+export function errorAnswer(error: unknown, state: RefusedState, log: Log): Answer {
   const { id: requestId } = state;
   if (!(error instanceof ApiError) && isUnavailable(error)) {
     const message = `${unavailableThing(error)} is unavailable`;
     log.warn({ request_id: requestId, err: error }, message);
-    return answerError(unavailable(message), state, log);
+    return errorAnswer(unavailable(message), state, log);
   }
   if (!(error instanceof ApiError)) {
     log.error({ request_id: requestId, err: error }, 'request failed with an internal error');

@@ -8,7 +8,7 @@ import type { RecordDenial } from './audit.ts';
 import { type Authenticate, requireSameClient, sendsCredentialsInBody } from './authenticate.ts';
 import type { Brand } from './brand.ts';
 import { type ContractOptions, createContract, requestOf } from './contract.ts';
-import { answerError } from './error-response.ts';
+import { errorAnswer } from './error-response.ts';
 import { answerPreflight } from './origins.ts';
 import type { RateLimiter } from './rate-limit.ts';
 import {
@@ -206,7 +206,7 @@ export async function createPipeline(options: PipelineOptions): Promise<Pipeline
     if (answer === undefined || 'isRefused' in answer) discardBody(request);
     if (answer === undefined) {
       refusal = await errorAfterRecording(state, refusal, options.recordDenial);
-      answer = answerError(refusal, state, log);
+      answer = errorAnswer(refusal, state, log);
     }
     const resources = answer.status < 400 ? undefined : await resourcesOf(state, answer, options);
     finish(state, { answer, refusal, resources, startedMs });

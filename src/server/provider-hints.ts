@@ -3,7 +3,7 @@ import { ApiError } from '../errors.ts';
 import type { FiatEnvironment, FiatHint, FiatProvider, FiatProviders } from '../ports/fiat.ts';
 import type { Clock, Log } from '../ports/runtime.ts';
 import type { Mount } from './app.ts';
-import { answerError } from './error-response.ts';
+import { errorAnswer } from './error-response.ts';
 import { createBodyReader, discardBody, RequestAbortedError } from './read-body.ts';
 import { createTransportGuard, type TransportRules } from './transport-guards.ts';
 
@@ -63,7 +63,7 @@ export function providerHints(options: ProviderHintsOptions): Mount {
       } catch (error) {
         discardBody(request);
         if (error instanceof RequestAbortedError) return;
-        send(response, answerError(error, { id }, options.log), id);
+        send(response, errorAnswer(error, { id }, options.log), id);
       }
     },
   };

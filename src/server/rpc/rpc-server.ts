@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { ApiError } from '../../errors.ts';
 import type { Log } from '../../ports/runtime.ts';
-import { answerError } from '../error-response.ts';
+import { errorAnswer } from '../error-response.ts';
 import { isLocalOrigin, requireLocalCaller, requireOwnHost } from '../origins.ts';
 import { createBodyReader, discardBody, MAX_BODY_BYTES, RequestAbortedError } from '../read-body.ts';
 import { startServer } from '../server.ts';
@@ -88,7 +88,7 @@ export function rpcSockets({ endpoint, log, newRequestId, stopping }: RpcServerO
           serve(opened, (message, sender) => endpoint.answer(caip2, message, sender), log);
         });
       } catch (error) {
-        const { status, body, headers } = answerError(error, { id: newRequestId() }, log);
+        const { status, body, headers } = errorAnswer(error, { id: newRequestId() }, log);
         const text = JSON.stringify(body);
         const lines = Object.entries({
           ...headers,
@@ -230,7 +230,7 @@ export async function openRpcPort(
     } catch (error) {
       discardBody(request);
       if (error instanceof RequestAbortedError) return;
-      const { status, body, headers } = answerError(error, { id: newRequestId() }, log);
+      const { status, body, headers } = errorAnswer(error, { id: newRequestId() }, log);
       for (const [name, value] of Object.entries(headers ?? {})) response.setHeader(name, value);
       const { error: message } = body as { error: string };
       write(response, status, failure(null, INVALID_REQUEST, message));
