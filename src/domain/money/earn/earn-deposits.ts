@@ -90,14 +90,14 @@ export async function depositIntoVault(
   const use = await authorizeUse(context, wallet, {
     operation: 'depositEthereumEarn',
     request: body,
-    async decode() {
+    async prepare() {
       const terms = await readEarnBody(context, wallet, body);
       const decimals = terms.vault.assetDecimals;
       return { action: earnAction('earn_deposit', body, { ...terms, decimals }), terms };
     },
-    mayBeSigner: true,
+    allowsSigners: true,
   });
-  const { vault, rawAmount } = use.decoded.terms;
+  const { vault, rawAmount } = use.prepared.terms;
   await requireFreshNonce(context, wallet.id, body.nonce);
   await use.recordOrDeny();
   const { builds, isApproved } = unwrapPlan(planned);
@@ -184,14 +184,14 @@ export async function withdrawFromVault(
   const use = await authorizeUse(context, wallet, {
     operation: 'withdrawEthereumEarn',
     request: body,
-    async decode() {
+    async prepare() {
       const terms = await readEarnBody(context, wallet, body);
       const decimals = terms.vault.assetDecimals;
       return { action: earnAction('earn_withdraw', body, { ...terms, decimals }), terms };
     },
-    mayBeSigner: true,
+    allowsSigners: true,
   });
-  const { vault, rawAmount } = use.decoded.terms;
+  const { vault, rawAmount } = use.prepared.terms;
   await requireFreshNonce(context, wallet.id, body.nonce);
   await use.recordOrDeny();
   const { builds } = unwrapPlan(planned);

@@ -103,11 +103,11 @@ export async function claimRewards(
   const use = await authorizeUse(context, wallet, {
     operation: 'claimEthereumEarnIncentive',
     request: body,
-    async decode() {
+    async prepare() {
       requireEarnWallet(wallet);
       return { action: claimAction(body, requireRewardChain(body.chain)) };
     },
-    mayBeSigner: true,
+    allowsSigners: true,
   });
   await requireFreshNonce(context, wallet.id, body.nonce);
   await use.recordOrDeny();
@@ -207,18 +207,18 @@ export async function collectFees(
   const use = await authorizeUse(context, wallet, {
     operation: 'collectEthereumEarnFees',
     request: body,
-    async decode() {
+    async prepare() {
       const vault = await readFeeBody(context, wallet, body);
       return { action: feeCollectionAction(body), vault };
     },
-    mayBeSigner: true,
+    allowsSigners: true,
   });
   await requireFreshNonce(context, wallet.id, body.nonce);
   await use.recordOrDeny();
   const { rawAmount, builds } = unwrapPlan(planned);
   return startEarnAction(context, wallet, {
     ...{ type: 'earn_fee_collect', body, builds },
-    details: vaultFields(use.decoded.vault, rawAmount),
+    details: vaultFields(use.prepared.vault, rawAmount),
     authorization: use.authorization,
     terms: { wallet_address: wallet.address },
   });

@@ -274,11 +274,11 @@ async function payOut(
   const use = await authorizeUse(context, wallet, {
     operation: 'createFiatPayout',
     request: body,
-    async decode() {
+    async prepare() {
       const terms = readPayout(wallet, body);
       return { action: payoutAction(body, terms), terms };
     },
-    mayBeSigner: true,
+    allowsSigners: true,
   });
   await requireFreshNonce(context, wallet.id, body.nonce);
   await use.recordOrDeny();
@@ -293,7 +293,7 @@ async function payOut(
     type: 'payout',
     nonce: body.nonce,
     referenceId: undefined,
-    details: detailsOf(body, use.decoded.terms, plan),
+    details: detailsOf(body, use.prepared.terms, plan),
     steps: [
       ...sent,
       {

@@ -95,13 +95,13 @@ export async function executeWalletSwap(
   const use = await authorizeUse(context, wallet, {
     operation: 'executeWalletSwap',
     request: body,
-    async decode() {
+    async prepare() {
       const { terms, plan } = unwrapPlan(planned);
       return { action: swapAction(body, terms, spentBy(terms, plan)), terms, plan };
     },
-    mayBeSigner: true,
+    allowsSigners: true,
   });
-  const { terms, plan } = use.decoded;
+  const { terms, plan } = use.prepared;
   await requireFreshNonce(context, wallet.id, body.nonce);
   await use.recordOrDeny();
   const swap = unwrapPlan(plan);

@@ -254,16 +254,16 @@ export async function transferFromWallet(
   const use = await authorizeUse(context, wallet, {
     operation: 'transferFromWallet',
     request: body,
-    async decode() {
+    async prepare() {
       const { terms, plan } = unwrapPlan(planned);
       // When the request fixes the amount that arrives, only the plan knows the amount to spend, which policies
       // evaluate.
       const spent = fixesArrival(terms) ? spentBy(unwrapPlan(plan)) : undefined;
       return { action: transferAction(body, terms, spent), terms, plan };
     },
-    mayBeSigner: true,
+    allowsSigners: true,
   });
-  const { terms, plan } = use.decoded;
+  const { terms, plan } = use.prepared;
   await requireFreshNonce(context, wallet.id, body.nonce);
   await use.recordOrDeny();
   const transfer = unwrapPlan(plan);

@@ -37,8 +37,8 @@ export async function exportWallet(
   const use = await authorizeUse(context, wallet, {
     operation: 'exportWallet',
     request,
-    decode: async () => ({ action: exportAction(isPhrase) }),
-    mayBeSigner: false,
+    prepare: async () => ({ action: exportAction(isPhrase) }),
+    allowsSigners: false,
   });
   const pointer = `${at}/recipient_public_key`;
   const recipient = p256PublicKeyPoint(readPublicKey(request.recipient_public_key, pointer));

@@ -267,9 +267,9 @@ interface SmartAccount {
 }
 
 /** An RPC request in the form that policies see, and a function that executes it once they have allowed it. */
-export interface DecodedRpc {
+export interface PreparedRpc {
   readonly action: PolicyAction;
-  /** See `DecodedUse`. */
+  /** See `PreparedUse`. */
   readonly onlySigns?: boolean;
   /** Executes the request, calls `use.recordOrDeny` once, and returns the wire data of the method's response. */
   perform(use: AuthorizedUse): Promise<unknown>;

@@ -45,7 +45,7 @@ import { findWalletWithKey } from '../../wallets/wallets/find-wallet.ts';
 import type { FoundWallet, WalletRow } from '../../wallets/wallets/wallet.entity.ts';
 import { exportWallet } from './export-wallet.ts';
 import {
-  type DecodedRpc,
+  type PreparedRpc,
   fillAuthorizationNonce,
   isSendingRequest,
   type RpcPlan,
@@ -57,11 +57,11 @@ import {
  *
  * @throws SigningInputError; from `perform` what `sendBuilt` throws.
  */
-async function decodeSend(
+async function prepareSend(
   context: OperationContext,
   wallet: WalletRow,
   send: PlannedSend,
-): Promise<DecodedRpc> {
+): Promise<PreparedRpc> {
   const { transaction, options, answer } = await send.build(context);
   return {
     action: transaction.action,
@@ -102,13 +102,14 @@ export async function runWalletRpc(
     throw new ApiError('not_supported', 'a custodial wallet does not support rpc');
   try {
     requireRpcMethod(wallet.chain_type as ChainType, request.method);
-    return (await answer(context, wallet, { request, planned })) as WalletRpcResponse;
+    return (await executeMethod(context, wallet, { request, planned })) as WalletRpcResponse;
   } catch (error) {
     throw asSigningRefusal(error);
   }
 }
 
-async function answer(
+/** Authorizes the request, executes its method, and returns the response. */
+async function executeMethod(
   context: OperationContext,
   wallet: FoundWallet,
   { request, planned }: Omit<RpcInput, 'walletId'>,
@@ -125,35 +126,36 @@ async function answer(
   const use = await authorizeUse(context, wallet, {
     operation: 'walletRpc',
     request,
-    decode: () => decodeRpc(context, wallet, { request, plan: unwrapPlan(planned) }),
-    mayBeSigner: true,
+    prepare: () => prepareRpc(context, wallet, { request, plan: unwrapPlan(planned) }),
+    allowsSigners: true,
   });
-  return { method, data: await use.decoded.perform(use) };
+  return { method, data: await use.prepared.perform(use) };
 }
 
-function decodeRpc(
+/** Returns the action of the request for the policies, and `perform`, which executes it once they have allowed it. */
+function prepareRpc(
   context: OperationContext,
   wallet: FoundWallet,
   { request, plan }: { readonly request: WalletRpcRequest; readonly plan: RpcPlan },
-): Promise<DecodedRpc> {
+): Promise<PreparedRpc> {
   switch (plan.kind) {
     case 'send':
-      return decodeSend(context, wallet, plan.send);
+      return prepareSend(context, wallet, plan.send);
     case 'spark':
-      return decodeReadingRequest(request, plan.answer);
+      return prepareReading(request, plan.answer);
     case 'signature':
       assert(isSignatureRequest(request), 'methods that only sign need nothing from outside');
-      return decodeSigningRequest(context, wallet, { request, ...plan });
+      return prepareSignature(context, wallet, { request, ...plan });
   }
 }
 
 /**
- * Decodes a request that only reads from a network. The result's `perform` returns the answer that the plan has read.
+ * Prepares a request that only reads from a network. The result's `perform` returns the answer that the plan has read.
  *
  * CHOICE: nothing is signed, but owner authorization and policies apply as for a signature, because only callers who
  * may use the wallet may call its RPC.
  */
-async function decodeReadingRequest(request: WalletRpcRequest, answer: object): Promise<DecodedRpc> {
+async function prepareReading(request: WalletRpcRequest, answer: object): Promise<PreparedRpc> {
   return {
     action: await decodeRpcAction(request),
     async perform({ recordOrDeny }) {
@@ -163,8 +165,8 @@ async function decodeReadingRequest(request: WalletRpcRequest, answer: object): 
   };
 }
 
-/** Decodes a request that only signs. The result's `perform` signs and returns the method's data. */
-async function decodeSigningRequest(
+/** Prepares a request that only signs. The result's `perform` signs and returns the method's data. */
+async function prepareSignature(
   context: OperationContext,
   wallet: FoundWallet,
   {
@@ -172,7 +174,7 @@ async function decodeSigningRequest(
     pendingCount,
     smartAccount,
   }: { request: SignatureRequest } & Pick<SignaturePlan, 'pendingCount' | 'smartAccount'>,
-): Promise<DecodedRpc> {
+): Promise<PreparedRpc> {
   const { method } = request;
   const filled =
     method === 'eth_sign7702Authorization'
@@ -284,8 +286,8 @@ export async function rawSignWithWallet(
     const use = await authorizeUse(context, wallet, {
       operation: 'rawSignWallet',
       request,
-      decode: async () => ({ action: decodeRawSignAction(chainType, input) }),
-      mayBeSigner: true,
+      prepare: async () => ({ action: decodeRawSignAction(chainType, input) }),
+      allowsSigners: true,
     });
     const task = { method: 'raw_sign', params: input } as const;
     const signature = await signWithWalletKey(context, wallet, use.authorization, task);

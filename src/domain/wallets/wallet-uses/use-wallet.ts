@@ -145,27 +145,27 @@ function keptText(value: unknown): string | null {
   return text.length > MAX_KEPT ? null : text;
 }
 
-/** A decoded request: the action that policies evaluate, and further data that the caller needs. */
-interface DecodedUse {
+/** A prepared request: the action that policies evaluate, and further data that the caller needs. */
+interface PreparedUse {
   readonly action: PolicyAction;
   /** Whether the request only signs and then calls `recordOrDeny`, and changes and locks nothing before that. */
   readonly onlySigns?: boolean;
 }
 
 /** A request to use a wallet's key. */
-interface UseRequest<Decoded extends DecodedUse> extends WalletUse {
-  /** Reads the action from the bytes to be signed. It is called only after the caller was authorized. */
-  readonly decode: () => Promise<Decoded>;
+interface UseRequest<Prepared extends PreparedUse> extends WalletUse {
+  /** Builds what will be signed, if anything, and decodes its action. Called only after the caller was authorized. */
+  readonly prepare: () => Promise<Prepared>;
   /** Whether an additional signer may authorize instead of the owner. */
-  readonly mayBeSigner: boolean;
+  readonly allowsSigners: boolean;
 }
 
 /** A use of a wallet that its owner or signer has authorized and that its policies allow. */
-export interface AuthorizedUse<Decoded extends DecodedUse = DecodedUse> {
+export interface AuthorizedUse<Prepared extends PreparedUse = PreparedUse> {
   /** Evidence for the key store is made from it. */
   readonly authorization: Authorization;
-  /** The result of `decode`. */
-  readonly decoded: Decoded;
+  /** The result of `prepare`. */
+  readonly prepared: Prepared;
   /**
    * Records the use and its contribution to running totals. Call it in the signing transaction, after signing.
    *
@@ -178,19 +178,19 @@ export interface AuthorizedUse<Decoded extends DecodedUse = DecodedUse> {
  * Authorizes a request to use a wallet's key: verifies the owner's or a signer's signatures, then evaluates every
  * applicable policy.
  *
- * @throws ApiError what `requireOwner` throws; what `decode` throws; policy_violation, which is recorded although the
+ * @throws ApiError what `requireOwner` throws; what `prepare` throws; policy_violation, which is recorded although the
  * request is rolled back. With diagnostics, its `data` contains the decision with its full trace and the trace id.
  */
-export async function authorizeUse<Decoded extends DecodedUse>(
+export async function authorizeUse<Prepared extends PreparedUse>(
   context: OperationContext,
   wallet: FoundWallet,
-  { operation, request, decode, mayBeSigner }: UseRequest<Decoded>,
-): Promise<AuthorizedUse<Decoded>> {
-  const signers = mayBeSigner ? signersOf(wallet) : [];
+  { operation, request, prepare, allowsSigners }: UseRequest<Prepared>,
+): Promise<AuthorizedUse<Prepared>> {
+  const signers = allowsSigners ? signersOf(wallet) : [];
   const authorization = await requireOwner(context, { ownerId: wallet.owner_id, signers });
-  const decoded = await decode();
-  const { action } = decoded;
-  const totals = isCounted(action) ? await totalsFor(context, wallet, decoded) : nothingCounted;
+  const prepared = await prepare();
+  const { action } = prepared;
+  const totals = isCounted(action) ? await totalsFor(context, wallet, prepared) : nothingCounted;
   const policies = applicablePolicies(wallet, authorization.party);
   const evaluated = policies.length === 0 ? action : await actionToEvaluate(context, action);
   const judge = (by: Pick<SpendingTotals, 'totalOf'>) =>
@@ -208,7 +208,7 @@ export async function authorizeUse<Decoded extends DecodedUse>(
   notePolicies(context.notes, policyIds);
   return {
     authorization,
-    decoded,
+    prepared,
     async recordOrDeny() {
       if ('lock' in totals) {
         const locked = await totals.lock();
@@ -238,7 +238,7 @@ const noPolicies: PolicyEvaluation = { policyIds: [], denial: undefined };
 function totalsFor(
   context: OperationContext,
   { id }: FoundWallet,
-  { action, onlySigns = false }: DecodedUse,
+  { action, onlySigns = false }: PreparedUse,
 ) {
   const waits = onlySigns && context.keyStore.isLocal !== true;
   return waits ? beginRunningTotals(context, id, action) : openRunningTotals(context, id, action);
