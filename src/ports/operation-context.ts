@@ -105,7 +105,7 @@ export function addNotes(outer: UnitNotes, inner: UnitNotes): void {
 export type Planned<Plan> = { readonly value: Plan } | { readonly refusal: unknown };
 
 /**
- * Returns the plan. Call it after `requireOwner`, so that unauthorized callers learn nothing from the error.
+ * Returns the plan. Call it after `requireAuthorization`, so that unauthorized callers learn nothing from the error.
  *
  * @throws the error of `plan`.
  */
@@ -168,7 +168,9 @@ export interface AuthenticatedApp {
   readonly id: string;
 }
 
-/** The evidence of who sent the request. It is created before the handler runs, and `requireOwner` checks it. */
+/**
+ * The evidence of who sent the request. It is created before the handler runs, and `requireAuthorization` checks it.
+ */
 export interface RequestProof {
   /**
    * The signatures in the header `service-authorization-signature`, in base64 as sent, in order, without empty items.

@@ -1,4 +1,4 @@
-import type { Authorization } from '../../src/domain/access/owners/require-owner.ts';
+import type { Authorization } from '../../src/domain/access/owners/require-authorization.ts';
 import type { RequestProof } from '../../src/ports/operation-context.ts';
 
 /** The proof of an unsigned request to `https://127.0.0.1`. */

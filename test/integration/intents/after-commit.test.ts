@@ -1,7 +1,7 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { aliceKey } from '../../../mocks/authorization-keys.ts';
-import { findAgreed, loadParties } from '../../../src/domain/access/owners/require-owner.ts';
+import { findAgreed, loadParties } from '../../../src/domain/access/owners/require-authorization.ts';
 import {
   executeIntent,
   settleInterruptedIntents,

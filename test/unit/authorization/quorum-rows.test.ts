@@ -3,7 +3,7 @@ import { findKeyQuorum } from '../../../src/domain/access/key-quorums/find-key-q
 import { createKeyQuorum, storeMembers } from '../../../src/domain/access/key-quorums/key-quorum.ts';
 import { loadQuorumRecords } from '../../../src/domain/access/key-quorums/quorum-records.ts';
 import { knownQuorumRows } from '../../../src/domain/access/owners/owner-quorums.ts';
-import { requireOwner } from '../../../src/domain/access/owners/require-owner.ts';
+import { requireAuthorization } from '../../../src/domain/access/owners/require-authorization.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { openHouse, signer } from './house-of-rows.ts';
 
@@ -25,7 +25,7 @@ describe.each(databaseKinds)('rows of key quorums on %s', (kind) => {
   test('are read once to count the signatures of a request and to show its signers to the key store', async () => {
     const { id } = await made();
     await house.operate(async (context) => {
-      await requireOwner(context, { ownerId: id });
+      await requireAuthorization(context, { ownerId: id });
       const rows = await knownQuorumRows(context, [id]);
       expect(await knownQuorumRows(context, [id])).toBe(rows);
       const [record] = await loadQuorumRecords(context, [id]);
@@ -50,7 +50,7 @@ describe.each(databaseKinds)('rows of key quorums on %s', (kind) => {
   test('are read again after the members have changed', async () => {
     const { id } = await made();
     await house.operate(async (context) => {
-      await requireOwner(context, { ownerId: id });
+      await requireAuthorization(context, { ownerId: id });
       const before = await findKeyQuorum(context, id);
       await storeMembers(context, { ...before, publicKeys: [cid.publicKey] });
       expect((await knownQuorumRows(context, [id])).map(({ member }) => member)).toEqual([cid.publicKey]);

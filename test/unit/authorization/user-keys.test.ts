@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { updateApp } from '../../../src/domain/access/apps/app.ts';
 import { checkAppSettings } from '../../../src/domain/access/apps/app-settings.ts';
 import { resolveOwner } from '../../../src/domain/access/key-quorums/resolve-owner.ts';
-import { requireOwner } from '../../../src/domain/access/owners/require-owner.ts';
+import { requireAuthorization } from '../../../src/domain/access/owners/require-authorization.ts';
 import {
   createUserTokens,
   issueAccessToken,
@@ -363,7 +363,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       });
       const signatures = [signWith(new TextDecoder().decode(opened), payloads[0] ?? '')];
       expect(
-        await house.operate(async (context) => (await requireOwner(context, { ownerId })).party, {
+        await house.operate(async (context) => (await requireAuthorization(context, { ownerId })).party, {
           signatures,
         }),
       ).toEqual({
@@ -379,7 +379,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       for (const { authorization_key } of [first, second]) {
         const signatures = [signWith(authorization_key, payloads[0] ?? '')];
         await expect(
-          house.operate(async (context) => (await requireOwner(context, { ownerId })).party, { signatures }),
+          house.operate(async (context) => (await requireAuthorization(context, { ownerId })).party, { signatures }),
         ).resolves.toEqual({ kind: 'owner' });
       }
     });

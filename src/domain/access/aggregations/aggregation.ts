@@ -8,7 +8,7 @@ import type { OperationContext } from '../../../ports/operation-context.ts';
 import { lockName } from '../../../storage/locks.ts';
 import type { Tables } from '../../tables.ts';
 import { resolveOwner } from '../key-quorums/resolve-owner.ts';
-import { requireOwner } from '../owners/require-owner.ts';
+import { requireAuthorization } from '../owners/require-authorization.ts';
 import { AggregationEntity, AggregationRecordEntity, type StoredAggregation } from './aggregation.entity.ts';
 
 /**
@@ -87,11 +87,11 @@ function checkTerms(terms: AggregationDefinition): void {
 /**
  * Deletes an aggregation with its records. Conditions that refer to it become false.
  *
- * @throws ApiError not_found, and what `requireOwner` throws.
+ * @throws ApiError not_found, and what `requireAuthorization` throws.
  */
 export async function deleteAggregation(context: OperationContext, id: string): Promise<void> {
   const aggregation = await findAggregation(context, id);
-  await requireOwner(context, { ownerId: aggregation.ownerId });
+  await requireAuthorization(context, { ownerId: aggregation.ownerId });
   await context.em.nativeDelete(AggregationRecordEntity, { aggregationId: id });
   await context.em.remove(aggregation).flush();
 }

@@ -12,7 +12,7 @@ import { lockForUpdate } from '../../../storage/locks.ts';
 import { containsText } from '../../../storage/sql-functions.ts';
 import { dismissIntentsAbout } from '../../base/resource-changes/dismiss-intents.ts';
 import { resolveOwner } from '../key-quorums/resolve-owner.ts';
-import { requireOwner } from '../owners/require-owner.ts';
+import { requireAuthorization } from '../owners/require-authorization.ts';
 import {
   ConditionSetEntity,
   ConditionSetItemEntity,
@@ -106,7 +106,7 @@ export async function createConditionSet(
 /**
  * Renames a condition set or changes its owner. Requires the current owner's authorization.
  *
- * @throws ApiError not_found, invalid_data, and what `requireOwner` throws.
+ * @throws ApiError not_found, invalid_data, and what `requireAuthorization` throws.
  */
 export async function updateConditionSet(
   context: OperationContext,
@@ -114,7 +114,7 @@ export async function updateConditionSet(
   change: UpdateConditionSetRequest,
 ): Promise<StoredConditionSet> {
   const set = await findConditionSetForUpdate(context, id);
-  await requireOwner(context, { ownerId: set.ownerId });
+  await requireAuthorization(context, { ownerId: set.ownerId });
   if (Object.values(change).every((value) => value === undefined)) {
     throw invalidField('', 'expected at least one field');
   }
@@ -129,11 +129,11 @@ export async function updateConditionSet(
 /**
  * Deletes a condition set with its items. Conditions that refer to it become false.
  *
- * @throws ApiError not_found, and what `requireOwner` throws.
+ * @throws ApiError not_found, and what `requireAuthorization` throws.
  */
 export async function deleteConditionSet(context: OperationContext, id: string): Promise<void> {
   const set = await findConditionSetForUpdate(context, id);
-  await requireOwner(context, { ownerId: set.ownerId });
+  await requireAuthorization(context, { ownerId: set.ownerId });
   await context.em.nativeDelete(ConditionSetItemEntity, { conditionSetId: id });
   await context.em.remove(set).flush();
   await dismissIntentsAbout(context, { resource: 'condition set', id, change: 'deleted' });
@@ -191,7 +191,7 @@ async function putItems(
  * Adds values to a condition set. Requires the owner's authorization. Values that are already in the set keep their
  * items.
  *
- * @throws ApiError not_found, invalid_data, and what `requireOwner` throws.
+ * @throws ApiError not_found, invalid_data, and what `requireAuthorization` throws.
  */
 export async function addConditionSetItems(
   context: OperationContext,
@@ -199,14 +199,14 @@ export async function addConditionSetItems(
   input: ConditionSetItemsRequest,
 ): Promise<ConditionSetItem[]> {
   const set = await findConditionSetForUpdate(context, setId);
-  await requireOwner(context, { ownerId: set.ownerId });
+  await requireAuthorization(context, { ownerId: set.ownerId });
   return putItems(context, setId, input);
 }
 
 /**
  * Replaces all values of a condition set. Requires the owner's authorization.
  *
- * @throws ApiError not_found, and what `requireOwner` throws.
+ * @throws ApiError not_found, and what `requireAuthorization` throws.
  */
 export async function replaceConditionSetItems(
   context: OperationContext,
@@ -214,7 +214,7 @@ export async function replaceConditionSetItems(
   input: ConditionSetItemsRequest,
 ): Promise<ConditionSetItem[]> {
   const set = await findConditionSetForUpdate(context, setId);
-  await requireOwner(context, { ownerId: set.ownerId });
+  await requireAuthorization(context, { ownerId: set.ownerId });
   await context.em.nativeDelete(ConditionSetItemEntity, { conditionSetId: setId });
   return putItems(context, setId, input);
 }
@@ -236,7 +236,7 @@ export async function findConditionSetItem(
 /**
  * Removes one item from a condition set. Requires the owner's authorization.
  *
- * @throws ApiError not_found, and what `requireOwner` throws.
+ * @throws ApiError not_found, and what `requireAuthorization` throws.
  */
 export async function deleteConditionSetItem(
   context: OperationContext,
@@ -244,7 +244,7 @@ export async function deleteConditionSetItem(
   itemId: string,
 ): Promise<void> {
   const set = await findConditionSetForUpdate(context, setId);
-  await requireOwner(context, { ownerId: set.ownerId });
+  await requireAuthorization(context, { ownerId: set.ownerId });
   await context.em.remove(await findItem(context, setId, itemId)).flush();
   await dismissIntentsAbout(context, { resource: 'condition set', id: setId, change: 'changed' });
 }

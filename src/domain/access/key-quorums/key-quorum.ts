@@ -8,7 +8,7 @@ import { lockForUpdate } from '../../../storage/locks.ts';
 import { dismissIntentsAbout } from '../../base/resource-changes/dismiss-intents.ts';
 import type { Tables } from '../../tables.ts';
 import { forgetQuorumRows } from '../owners/owner-quorums.ts';
-import { requireOwner } from '../owners/require-owner.ts';
+import { requireAuthorization } from '../owners/require-authorization.ts';
 import { requireUsers } from '../user-records/find-user.ts';
 import {
   findKeyQuorum,
@@ -221,7 +221,7 @@ export async function lockKeyQuorumsForShare(
  * Updates a key quorum. Given lists replace the stored ones; omitted lists stay. Requires authorization by the members
  * and with the threshold from before the change.
  *
- * @throws ApiError not_found, invalid_data, what `requireOwner` throws, and what `recordQuorumChange` throws.
+ * @throws ApiError not_found, invalid_data, what `requireAuthorization` throws, and what `recordQuorumChange` throws.
  */
 export async function updateKeyQuorum(
   context: OperationContext,
@@ -230,7 +230,7 @@ export async function updateKeyQuorum(
 ): Promise<StoredKeyQuorum> {
   await lockKeyQuorum(context, id);
   const before = await findKeyQuorum(context, id);
-  const authorization = await requireOwner(context, { ownerId: id });
+  const authorization = await requireAuthorization(context, { ownerId: id });
   if (Object.values(change).every((value) => value === undefined)) {
     throw invalidField('', 'expected at least one field');
   }
@@ -327,12 +327,12 @@ function namedIn<Table extends keyof Tables & string>(
  * Deletes a key quorum that nothing refers to. Requires authorization by its own members.
  *
  * @throws ApiError not_found; authorization_key_has_associated_wallets while something refers to it; and what
- * `requireOwner` throws.
+ * `requireAuthorization` throws.
  */
 export async function deleteKeyQuorum(context: OperationContext, id: string): Promise<void> {
   await lockKeyQuorum(context, id);
   await findKeyQuorum(context, id);
-  await requireOwner(context, { ownerId: id });
+  await requireAuthorization(context, { ownerId: id });
   const named = await listKeyQuorumReferences(context, id);
   if (named.length > 0) {
     throw new ApiError(

@@ -16,7 +16,7 @@ import type { OperationContext } from '../../../ports/operation-context.ts';
 import { quorumChangesBinding, sentSeal } from '../../base/sealed-keys/sealed-keys.ts';
 import type { Tables } from '../../tables.ts';
 import { knownQuorumRows, loadQuorums } from '../owners/owner-quorums.ts';
-import { type Authorization, evidenceOf } from '../owners/require-owner.ts';
+import { type Authorization, evidenceOf } from '../owners/require-authorization.ts';
 import type { StoredKeyQuorum } from './find-key-quorum.ts';
 import { KeyQuorumEntity, KeyQuorumMemberEntity } from './key-quorum.entity.ts';
 import { findVoucherKey } from './voucher-keys.ts';

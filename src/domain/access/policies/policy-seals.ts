@@ -9,7 +9,7 @@ import { policyBinding, sentSeal } from '../../base/sealed-keys/sealed-keys.ts';
 import { prepareQueryOfIds } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
 import { knownUsers, loadQuorumRecords, withRecordedOwner } from '../key-quorums/quorum-records.ts';
-import { type Authorization, evidenceOf } from '../owners/require-owner.ts';
+import { type Authorization, evidenceOf } from '../owners/require-authorization.ts';
 import type { StoredPolicy } from './find-policy.ts';
 import { PolicySealEntity } from './policy.entity.ts';
 

@@ -19,7 +19,7 @@ import type { Tables } from '../../tables.ts';
 import { AggregationEntity } from '../aggregations/aggregation.entity.ts';
 import { ConditionSetEntity } from '../condition-sets/condition-set.entity.ts';
 import { resolveOwner } from '../key-quorums/resolve-owner.ts';
-import { type Authorization, requireOwner } from '../owners/require-owner.ts';
+import { type Authorization, requireAuthorization } from '../owners/require-authorization.ts';
 import {
   findPolicy,
   findPolicyForUpdate,
@@ -195,7 +195,7 @@ export async function createPolicy(
  * Updates a policy. Requires the owner's authorization. Given rules replace all existing rules and get new ids. A
  * `null` owner removes the owner.
  *
- * @throws ApiError not_found, invalid_data, invalid_policy_format, and what `requireOwner` and
+ * @throws ApiError not_found, invalid_data, invalid_policy_format, and what `requireAuthorization` and
  * `requirePartsAfterUpdate` throw.
  */
 export async function updatePolicy(
@@ -204,7 +204,7 @@ export async function updatePolicy(
   change: UpdatePolicyRequest,
 ): Promise<StoredPolicy> {
   const before = await findPolicyForUpdate(context, id);
-  const authorization = await requireOwner(context, { ownerId: before.ownerId });
+  const authorization = await requireAuthorization(context, { ownerId: before.ownerId });
   if (Object.values(change).every((value) => value === undefined)) {
     throw invalidField('', 'expected at least one field');
   }
@@ -248,11 +248,11 @@ async function storePolicy(
 /**
  * Deletes a policy that no wallet or signer uses. Requires the owner's authorization.
  *
- * @throws ApiError not_found, invalid_state while it is in use, and what `requireOwner` throws.
+ * @throws ApiError not_found, invalid_state while it is in use, and what `requireAuthorization` throws.
  */
 export async function deletePolicy(context: OperationContext, id: string): Promise<void> {
   const policy = await findPolicyForUpdate(context, id);
-  await requireOwner(context, { ownerId: policy.ownerId });
+  await requireAuthorization(context, { ownerId: policy.ownerId });
   // CHOICE: a policy in use is not deleted, because its wallets would then have no policy.
   if (await isInUse(context, id)) {
     throw new ApiError(
@@ -314,7 +314,7 @@ export async function findPolicyRule(
 /**
  * Appends a rule to a policy. Requires the owner's authorization.
  *
- * @throws ApiError not_found, invalid_policy_format, and what `requireOwner` and `requirePartsOfOwner` throw.
+ * @throws ApiError not_found, invalid_policy_format, and what `requireAuthorization` and `requirePartsOfOwner` throw.
  */
 export async function createPolicyRule(
   context: OperationContext,
@@ -322,7 +322,7 @@ export async function createPolicyRule(
   input: PolicyRuleRequest,
 ): Promise<PolicyRuleResponse> {
   const policy = await findPolicyForUpdate(context, policyId);
-  const authorization = await requireOwner(context, { ownerId: policy.ownerId });
+  const authorization = await requireAuthorization(context, { ownerId: policy.ownerId });
   await checkRules(context, [input], policy.chainType, AT_ROOT);
   await requirePartsOfOwner(context, policy.ownerId, [input], fromRoot);
   const rule = withId(context.ids.cuid2(), input);
@@ -335,7 +335,7 @@ export async function createPolicyRule(
 /**
  * Replaces a rule, which keeps its id and position. Requires the owner's authorization.
  *
- * @throws ApiError not_found, invalid_policy_format, and what `requireOwner` and `requirePartsOfOwner` throw.
+ * @throws ApiError not_found, invalid_policy_format, and what `requireAuthorization` and `requirePartsOfOwner` throw.
  */
 export async function updatePolicyRule(
   context: OperationContext,
@@ -344,7 +344,7 @@ export async function updatePolicyRule(
   input: PolicyRuleRequest,
 ): Promise<PolicyRuleResponse> {
   const policy = await findPolicyForUpdate(context, policyId);
-  const authorization = await requireOwner(context, { ownerId: policy.ownerId });
+  const authorization = await requireAuthorization(context, { ownerId: policy.ownerId });
   requireRule(policy, ruleId);
   await checkRules(context, [input], policy.chainType, AT_ROOT);
   await requirePartsOfOwner(context, policy.ownerId, [input], fromRoot);
@@ -358,7 +358,7 @@ export async function updatePolicyRule(
 /**
  * Removes a rule. Requires the owner's authorization.
  *
- * @throws ApiError not_found, and what `requireOwner` throws.
+ * @throws ApiError not_found, and what `requireAuthorization` throws.
  */
 export async function deletePolicyRule(
   context: OperationContext,
@@ -366,7 +366,7 @@ export async function deletePolicyRule(
   ruleId: string,
 ): Promise<void> {
   const policy = await findPolicyForUpdate(context, policyId);
-  const authorization = await requireOwner(context, { ownerId: policy.ownerId });
+  const authorization = await requireAuthorization(context, { ownerId: policy.ownerId });
   requireRule(policy, ruleId);
   const rules = policy.rules.filter(({ id }) => id !== ruleId);
   await storePolicy(context, policy, { rules }, authorization);

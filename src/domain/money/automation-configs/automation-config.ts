@@ -25,7 +25,7 @@ import {
   NATIVE,
 } from '../../access/automations/automation.ts';
 import { resolveOwner } from '../../access/key-quorums/resolve-owner.ts';
-import { requireOwner } from '../../access/owners/require-owner.ts';
+import { requireAuthorization } from '../../access/owners/require-authorization.ts';
 import { type EarnVault, findNamedVault } from '../earn/earn-vault.ts';
 
 /**
@@ -148,7 +148,7 @@ async function requireBelowLimit(context: OperationContext): Promise<void> {
 /**
  * Changes an automation for all later deposits. Requires the current owner's authorization.
  *
- * @throws ApiError not_found, invalid_data, and what `requireOwner` throws.
+ * @throws ApiError not_found, invalid_data, and what `requireAuthorization` throws.
  */
 export async function updateAutomation(
   context: OperationContext,
@@ -156,7 +156,7 @@ export async function updateAutomation(
   change: UpdateWalletAutomationRequest,
 ): Promise<StoredAutomation> {
   const automation = await findAutomationForUpdate(context, id);
-  await requireOwner(context, { ownerId: automation.ownerId });
+  await requireAuthorization(context, { ownerId: automation.ownerId });
   if (Object.values(change).every((value) => value === undefined)) {
     throw invalidField('', 'expected at least one field');
   }
@@ -174,11 +174,11 @@ export async function updateAutomation(
 /**
  * Deletes an automation and detaches it from every wallet. Its executions stay. Requires the owner's authorization.
  *
- * @throws ApiError not_found, and what `requireOwner` throws.
+ * @throws ApiError not_found, and what `requireAuthorization` throws.
  */
 export async function deleteAutomation(context: OperationContext, id: string): Promise<void> {
   const automation = await findAutomationForUpdate(context, id);
-  await requireOwner(context, { ownerId: automation.ownerId });
+  await requireAuthorization(context, { ownerId: automation.ownerId });
   await context.em.nativeDelete(AttachmentEntity, { automationId: id });
   await context.em.remove(automation).flush();
 }

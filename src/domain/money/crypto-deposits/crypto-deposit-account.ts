@@ -27,7 +27,7 @@ import {
   type StoredAttachment,
 } from '../../access/automations/automation.entity.ts';
 import { MAX_ATTACHED } from '../../access/automations/automation.ts';
-import { requireOwner } from '../../access/owners/require-owner.ts';
+import { requireAuthorization } from '../../access/owners/require-authorization.ts';
 import { lockWallet } from '../../wallets/wallet-automations/wallet-automation.ts';
 import { createWalletKey, insertWallet, type NewWalletRow } from '../../wallets/wallets/create-wallet.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
@@ -114,9 +114,9 @@ async function findConfig({ em, app }: PlanContext, id: string): Promise<Deposit
  * CHOICE: the owner and additional signers may open addresses on new wallets. On the wallet itself, an automation
  * acts under the owner's policies, so only the owner may attach one.
  *
- * @throws ApiError not_found; not_supported; what `requireOwner` and `planCryptoDepositAccount` throw; invalid_state
- * for an imported or exported wallet as its own address; resource_conflict for a route that overlaps another route of
- * that address; invalid_request for more routes than a wallet may have.
+ * @throws ApiError not_found; not_supported; what `requireAuthorization` and `planCryptoDepositAccount` throw;
+ * invalid_state for an imported or exported wallet as its own address; resource_conflict for a route that overlaps
+ * another route of that address; invalid_request for more routes than a wallet may have.
  */
 export async function createCryptoDepositAccount(
   context: OperationContext,
@@ -126,7 +126,7 @@ export async function createCryptoDepositAccount(
   const { deposit_address_strategy: strategy } = body;
   const isOwn = usesOwnAddress(wallet, strategy);
   const signers = isOwn ? [] : signersOf(wallet);
-  const authorization = await requireOwner(context, { ownerId: wallet.owner_id, signers });
+  const authorization = await requireAuthorization(context, { ownerId: wallet.owner_id, signers });
   if (isOwn) requireAutomatable(wallet);
   else if (strategy === 'require_destination') throw noOwnAddress(wallet);
   const routes = unwrapPlan(planned);

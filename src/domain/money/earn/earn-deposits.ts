@@ -8,7 +8,7 @@ import {
   type Planned,
   unwrapPlan,
 } from '../../../ports/operation-context.ts';
-import type { Authorization } from '../../access/owners/require-owner.ts';
+import type { Authorization } from '../../access/owners/require-authorization.ts';
 import { authorizeUse } from '../../wallets/wallet-uses/use-wallet.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet.entity.ts';
@@ -79,8 +79,9 @@ export async function planDepositRequest(
 /**
  * Deposits into a vault: an approval of exactly the amount if one is needed, and the deposit.
  *
- * @throws ApiError not_found; invalid_data; not_supported; insufficient_funds; policy_violation; what `requireOwner`
- * throws; resource_conflict for a nonce that was used; transaction_execution_failure; transaction_broadcast_failure.
+ * @throws ApiError not_found; invalid_data; not_supported; insufficient_funds; policy_violation; what
+ * `requireAuthorization` throws; resource_conflict for a nonce that was used; transaction_execution_failure;
+ * transaction_broadcast_failure.
  */
 export async function depositIntoVault(
   context: OperationContext,

@@ -88,7 +88,7 @@ export async function planClaim(
  * Claims all rewards of a wallet on one chain.
  *
  * @throws ApiError not_found; not_supported; invalid_request when there is nothing to claim; policy_violation; what
- * `requireOwner` throws; resource_conflict; insufficient_funds; transaction_execution_failure;
+ * `requireAuthorization` throws; resource_conflict; insufficient_funds; transaction_execution_failure;
  * transaction_broadcast_failure.
  */
 export async function claimRewards(
@@ -192,7 +192,7 @@ export async function planFeeCollection(
  * Collects all fees that a vault holds for the app. They go to the app's admin wallet.
  *
  * @throws ApiError not_found; invalid_data; not_supported; invalid_request when there are none; policy_violation;
- * what `requireOwner` throws; resource_conflict; insufficient_funds; transaction_execution_failure;
+ * what `requireAuthorization` throws; resource_conflict; insufficient_funds; transaction_execution_failure;
  * transaction_broadcast_failure.
  */
 export async function collectFees(

@@ -251,7 +251,7 @@ interface PayoutInput {
  * provider has the deposit, it pays the bank or refunds the deposit.
  *
  * @throws ApiError not_found; policy_violation; resource_conflict for a nonce that this wallet has already used; what
- * `requireOwner` and `planPayout` throw.
+ * `requireAuthorization` and `planPayout` throw.
  */
 export async function createFiatPayout(
   context: OperationContext,

@@ -5,7 +5,7 @@ import type { SigningMethod, SigningMethods } from '../../../engine/signing/sign
 import { ApiError } from '../../../errors.ts';
 import type { AnyChain } from '../../../ports/chains.ts';
 import type { OperationContext } from '../../../ports/operation-context.ts';
-import type { Authorization } from '../../access/owners/require-owner.ts';
+import type { Authorization } from '../../access/owners/require-authorization.ts';
 import { signWithWalletKey } from '../../wallets/wallet-uses/use-wallet.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet.entity.ts';
 import {

@@ -18,7 +18,7 @@ import {
   tryPlan,
   unwrapPlan,
 } from '../../../ports/operation-context.ts';
-import { requireOwner } from '../../access/owners/require-owner.ts';
+import { requireAuthorization } from '../../access/owners/require-authorization.ts';
 import { refusingTerms } from '../../base/actions/action-refusals.ts';
 import { authorizeUse } from '../../wallets/wallet-uses/use-wallet.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
@@ -85,7 +85,7 @@ interface SwapInput {
  * needed, and the call of the router, which reverts beyond the slippage. Otherwise it is the deposit to the exchange.
  *
  * @throws ApiError not_found; invalid_data; not_supported; policy_violation; resource_conflict for a nonce that this
- * wallet has already used; what `requireOwner` and `planSwap` throw.
+ * wallet has already used; what `requireAuthorization` and `planSwap` throw.
  */
 export async function executeWalletSwap(
   context: OperationContext,
@@ -189,14 +189,14 @@ interface SwapQuoteInput {
 /**
  * Returns the planned quote of a swap, if the caller may use the wallet.
  *
- * @throws ApiError not_found; what `requireOwner` and `planSwapQuote` throw.
+ * @throws ApiError not_found; what `requireAuthorization` and `planSwapQuote` throw.
  */
 export async function quoteWalletSwap(
   context: OperationContext,
   { walletId, planned }: SwapQuoteInput,
 ): Promise<SwapQuoteResponse> {
   const wallet = await findWallet(context, walletId);
-  await requireOwner(context, { ownerId: wallet.owner_id, signers: signersOf(wallet) });
+  await requireAuthorization(context, { ownerId: wallet.owner_id, signers: signersOf(wallet) });
   return unwrapPlan(planned);
 }
 

@@ -24,7 +24,7 @@ import {
   unwrapPlan,
 } from '../../../ports/operation-context.ts';
 import { findToken } from '../../access/chains/chains.ts';
-import { requireOwner } from '../../access/owners/require-owner.ts';
+import { requireAuthorization } from '../../access/owners/require-authorization.ts';
 import { refusingTerms } from '../../base/actions/action-refusals.ts';
 import { authorizeUse } from '../../wallets/wallet-uses/use-wallet.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
@@ -179,15 +179,15 @@ interface QuoteInput {
 /**
  * Returns the planned quote of a transfer that arrives as another asset or on another chain.
  *
- * @throws ApiError not_found; invalid_data for a plain transfer; not_supported; what `requireOwner` and `planExchange`
- * throw.
+ * @throws ApiError not_found; invalid_data for a plain transfer; not_supported; what `requireAuthorization` and
+ * `planExchange` throw.
  */
 export async function quoteWalletTransfer(
   context: OperationContext,
   { walletId, body, planned }: QuoteInput,
 ): Promise<TransferQuoteResponse> {
   const wallet = await findWallet(context, walletId);
-  await requireOwner(context, { ownerId: wallet.owner_id, signers: signersOf(wallet) });
+  await requireAuthorization(context, { ownerId: wallet.owner_id, signers: signersOf(wallet) });
   const { exchange, gas } = unwrapPlan(planned);
   const { source, destination, quote } = exchange;
   return {
@@ -244,7 +244,7 @@ interface TransferInput {
  * action.
  *
  * @throws ApiError not_found; invalid_data; not_supported; policy_violation; resource_conflict for a nonce that this
- * wallet has already used; what `requireOwner` and `planTransfer` throw.
+ * wallet has already used; what `requireAuthorization` and `planTransfer` throw.
  */
 export async function transferFromWallet(
   context: OperationContext,

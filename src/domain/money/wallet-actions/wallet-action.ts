@@ -2,7 +2,7 @@ import { ApiError, invalidQuery, notFound } from '../../../errors.ts';
 import type { WalletActionResponse, WalletActionType } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../ports/operation-context.ts';
 import { olderThan, pageOf } from '../../../storage/find-page.ts';
-import type { Authorization } from '../../access/owners/require-owner.ts';
+import type { Authorization } from '../../access/owners/require-authorization.ts';
 import { recordEvent } from '../../base/events/events.ts';
 import type { Tables } from '../../tables.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
@@ -259,7 +259,8 @@ interface StepsToSend {
 
 /**
  * Signs and stores all transactions of an action in the transaction of the request, and schedules their broadcast, in
- * order, for after the commit. The caller passes the result to `beginWalletAction` in the same transaction. Nothing is signed later, without the request.
+ * order, for after the commit. The caller passes the result to `beginWalletAction` in the same transaction. Nothing is
+ * signed later, without the request.
  */
 export async function sendSteps(
   context: OperationContext,

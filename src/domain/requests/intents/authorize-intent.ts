@@ -13,7 +13,7 @@ import {
   explainRefused,
   findAgreed,
   loadParties,
-} from '../../access/owners/require-owner.ts';
+} from '../../access/owners/require-authorization.ts';
 import { recordEvent } from '../../base/events/events.ts';
 import { useForIntent } from '../../base/replay-protection/single-use-signatures.ts';
 import type { Tables } from '../../tables.ts';

@@ -9,7 +9,7 @@ import type {
   OperationContext,
   Planned,
 } from '../../../ports/operation-context.ts';
-import type { EligibleParty } from '../../access/owners/require-owner.ts';
+import type { EligibleParty } from '../../access/owners/require-authorization.ts';
 import { recordEvent } from '../../base/events/events.ts';
 import type { EndedAction } from '../../money/wallet-actions/finish-wallet-actions.ts';
 import { inSavepoint } from '../../savepoint.ts';

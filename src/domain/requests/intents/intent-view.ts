@@ -21,7 +21,7 @@ import type { Agreement, OperationContext } from '../../../ports/operation-conte
 import { conditionSetView, listConditionSetsOfIds } from '../../access/condition-sets/condition-set.ts';
 import { keyQuorumView, listKeyQuorumsOfIds, type Member } from '../../access/key-quorums/find-key-quorum.ts';
 import { loadQuorums } from '../../access/owners/owner-quorums.ts';
-import type { EligibleParty } from '../../access/owners/require-owner.ts';
+import type { EligibleParty } from '../../access/owners/require-authorization.ts';
 import { listPoliciesOfIds, policyView } from '../../access/policies/find-policy.ts';
 import type { Tables } from '../../tables.ts';
 import { listWalletsOfIds, walletView } from '../../wallets/wallets/find-wallet.ts';

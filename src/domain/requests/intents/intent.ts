@@ -4,7 +4,7 @@ import { ApiError } from '../../../errors.ts';
 import { type Operations, operations } from '../../../generated/operations.ts';
 import type { IntentResponse } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../ports/operation-context.ts';
-import { loadParties } from '../../access/owners/require-owner.ts';
+import { loadParties } from '../../access/owners/require-authorization.ts';
 import { noteChange, recordEvent } from '../../base/events/events.ts';
 import { requireAnyExpiry } from '../../base/safeguards/safeguards.ts';
 import type { Tables } from '../../tables.ts';

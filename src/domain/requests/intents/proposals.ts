@@ -24,7 +24,7 @@ import {
 } from '../../access/key-quorums/find-key-quorum.ts';
 import { checkKeyQuorumChange, lockKeyQuorum, updateKeyQuorum } from '../../access/key-quorums/key-quorum.ts';
 import { checkOwner } from '../../access/key-quorums/resolve-owner.ts';
-import type { AdditionalSigner } from '../../access/owners/require-owner.ts';
+import type { AdditionalSigner } from '../../access/owners/require-authorization.ts';
 import {
   findPolicyForUpdate,
   policyView,

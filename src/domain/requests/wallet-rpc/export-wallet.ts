@@ -8,7 +8,7 @@ import type { OperationContext } from '../../../ports/operation-context.ts';
 import { endAttachments } from '../../access/automations/automation.ts';
 import { KeyQuorumMemberEntity } from '../../access/key-quorums/key-quorum.entity.ts';
 import { readPublicKey } from '../../access/key-quorums/resolve-owner.ts';
-import type { Authorization } from '../../access/owners/require-owner.ts';
+import type { Authorization } from '../../access/owners/require-authorization.ts';
 import { recordEvent } from '../../base/events/events.ts';
 import { walletKeyBinding } from '../../base/sealed-keys/sealed-keys.ts';
 import { authorizeUse } from '../../wallets/wallet-uses/use-wallet.ts';
@@ -22,7 +22,7 @@ import { askUnderRecordedOwner, findWalletKey, loadKeyUseClaim } from '../../wal
  *
  * @param at JSON pointer to the fields of the export in the body: the root, or `/params` of an RPC request.
  * @throws ApiError not_found; invalid_data for an invalid recipient key; invalid_request for the phrase of a wallet
- * without one; not_supported for a custodial wallet; policy_violation; what `requireOwner` throws.
+ * without one; not_supported for a custodial wallet; policy_violation; what `requireAuthorization` throws.
  */
 export async function exportWallet(
   context: OperationContext,

@@ -90,7 +90,7 @@ interface RpcInput {
  *
  * @throws ApiError not_found; invalid_data for a method of another chain type or params that cannot be signed;
  * invalid_solana_transaction; not_supported for a custodial wallet, a method that is not implemented and a chain that
- * is not configured; policy_violation; what `requireOwner` throws; for methods that send, what the planner and
+ * is not configured; policy_violation; what `requireAuthorization` throws; for methods that send, what the planner and
  * `sendBuilt` throw.
  */
 export async function runWalletRpc(
@@ -270,7 +270,7 @@ function evmChainId(caip2: string): bigint {
  * Signs a hash, or bytes that are hashed first, in the signature form of the wallet's chain.
  *
  * @throws ApiError not_found; invalid_data for a payload that the chain does not support; not_supported for a
- * custodial wallet; policy_violation; what `requireOwner` throws.
+ * custodial wallet; policy_violation; what `requireAuthorization` throws.
  */
 export async function rawSignWithWallet(
   context: OperationContext,

@@ -7,7 +7,7 @@ import { readAppSettings } from '../../access/apps/app-settings.ts';
 import { findApp } from '../../access/apps/find-app.ts';
 import { membershipsOf } from '../../access/key-quorums/find-key-quorum.ts';
 import { type OperatorCaller, recordChange, requireOwnApp } from '../../access/operators/operator.ts';
-import { hasLiveKey, requireUserKey } from '../../access/owners/require-owner.ts';
+import { hasLiveKey, requireUserKey } from '../../access/owners/require-authorization.ts';
 import { didOf, findUserForUpdate, getUser } from '../../access/user-records/find-user.ts';
 import {
   LinkedAccountEntity,
@@ -54,7 +54,7 @@ interface NamedAccount {
  * server accepts today.
  *
  * @returns the time from which a new account may be used to log in, Unix ms; null if it may be used immediately.
- * @throws ApiError what `requireOwner` throws.
+ * @throws ApiError what `requireAuthorization` throws.
  */
 async function authorizeIdentityChange(context: OperationContext, user: StoredUser): Promise<number | null> {
   const safeguards = await readSafeguards(context);
@@ -125,8 +125,8 @@ function nameOf({ type, subject }: NamedAccount): string {
  * verification time. A new account of a member of a key quorum may need a signature by the user's key, or may have to
  * wait before it can be used.
  *
- * @throws ApiError not_found; invalid_data; what `requireOwner` throws; cannot_link_more_of_type when the user already
- * has another account of a kind limited to one; linked_to_another_user; max_accounts_reached.
+ * @throws ApiError not_found; invalid_data; what `requireAuthorization` throws; cannot_link_more_of_type when the user
+ * already has another account of a kind limited to one; linked_to_another_user; max_accounts_reached.
  */
 export async function linkAccount(
   context: OperationContext,
@@ -201,8 +201,8 @@ async function recordAccountEvent(
 /**
  * Unlinks an account from a user, so that another user can link it.
  *
- * @throws ApiError not_found; what `requireOwner` throws; linked_account_not_found; cannot_unlink_embedded_wallet;
- * cannot_unlink_sole_account.
+ * @throws ApiError not_found; what `requireAuthorization` throws; linked_account_not_found;
+ * cannot_unlink_embedded_wallet; cannot_unlink_sole_account.
  */
 export async function unlinkAccount(
   context: OperationContext,

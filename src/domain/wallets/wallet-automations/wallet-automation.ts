@@ -22,7 +22,7 @@ import {
   type StoredExecution,
 } from '../../access/automations/automation.entity.ts';
 import { MAX_ATTACHED } from '../../access/automations/automation.ts';
-import { requireOwner } from '../../access/owners/require-owner.ts';
+import { requireAuthorization } from '../../access/owners/require-authorization.ts';
 import type { Tables } from '../../tables.ts';
 import { findWallet } from '../wallets/find-wallet.ts';
 import type { FoundWallet, WalletRow } from '../wallets/wallet.entity.ts';
@@ -34,7 +34,7 @@ import { changeAuthority } from '../wallets/wallet-keys.ts';
  * Attaches automations to a wallet, so that they act on its later deposits. If the wallet has an owner, the owner must
  * sign. An automation that is already attached keeps its attachment and parameters.
  *
- * @throws ApiError not_found; what `requireOwner` throws; invalid_state for an imported or exported wallet;
+ * @throws ApiError not_found; what `requireAuthorization` throws; invalid_state for an imported or exported wallet;
  * invalid_data; invalid_request for more attachments than a wallet may have.
  */
 export async function attachAutomations(
@@ -43,7 +43,7 @@ export async function attachAutomations(
   { automation_ids: ids, params }: AttachWalletAutomationsRequest,
 ): Promise<WalletAutomationAttachmentResponse[]> {
   const wallet = await findWallet(context, walletId);
-  const authorization = await requireOwner(context, { ownerId: wallet.owner_id });
+  const authorization = await requireAuthorization(context, { ownerId: wallet.owner_id });
   await lockWallet(context, wallet);
   if (wallet.imported_at_ms !== null || wallet.exported_at_ms !== null) {
     const what = wallet.imported_at_ms === null ? 'exported' : 'imported';
@@ -83,7 +83,7 @@ export async function attachAutomations(
  * Detaches automations from a wallet. If the wallet has an owner, the owner must sign. Executions of earlier deposits
  * finish.
  *
- * @throws ApiError not_found; what `requireOwner` throws.
+ * @throws ApiError not_found; what `requireAuthorization` throws.
  */
 export async function detachAutomations(
   context: OperationContext,
@@ -91,7 +91,7 @@ export async function detachAutomations(
   { automation_ids: ids }: DetachWalletAutomationsRequest,
 ): Promise<void> {
   const wallet = await findWallet(context, walletId);
-  await requireOwner(context, { ownerId: wallet.owner_id });
+  await requireAuthorization(context, { ownerId: wallet.owner_id });
   await lockWallet(context, wallet);
   await context.em.nativeDelete(AttachmentEntity, {
     ...{ walletId: wallet.id, automationId: { $in: ids }, destinationWalletId: null },

@@ -14,7 +14,7 @@ import {
   openRunningTotals,
   type SpendingTotals,
 } from '../../access/aggregations/spending-totals.ts';
-import { type Authorization, requireOwner, type SignedBy } from '../../access/owners/require-owner.ts';
+import { type Authorization, requireAuthorization, type SignedBy } from '../../access/owners/require-authorization.ts';
 import {
   evaluatePolicies,
   type NamedPolicy,
@@ -178,8 +178,9 @@ export interface AuthorizedUse<Prepared extends PreparedUse = PreparedUse> {
  * Authorizes a request to use a wallet's key: verifies the owner's or a signer's signatures, then evaluates every
  * applicable policy.
  *
- * @throws ApiError what `requireOwner` throws; what `prepare` throws; policy_violation, which is recorded although the
- * request is rolled back. With diagnostics, its `data` contains the decision with its full trace and the trace id.
+ * @throws ApiError what `requireAuthorization` throws; what `prepare` throws; policy_violation, which is recorded
+ * although the request is rolled back. With diagnostics, its `data` contains the decision with its full trace and the
+ * trace id.
  */
 export async function authorizeUse<Prepared extends PreparedUse>(
   context: OperationContext,
@@ -187,7 +188,7 @@ export async function authorizeUse<Prepared extends PreparedUse>(
   { operation, request, prepare, allowsSigners }: UseRequest<Prepared>,
 ): Promise<AuthorizedUse<Prepared>> {
   const signers = allowsSigners ? signersOf(wallet) : [];
-  const authorization = await requireOwner(context, { ownerId: wallet.owner_id, signers });
+  const authorization = await requireAuthorization(context, { ownerId: wallet.owner_id, signers });
   const prepared = await prepare();
   const { action } = prepared;
   const totals = isCounted(action) ? await totalsFor(context, wallet, prepared) : nothingCounted;

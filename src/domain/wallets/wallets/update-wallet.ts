@@ -11,7 +11,7 @@ import { endAttachments } from '../../access/automations/automation.ts';
 import { checkOwner, resolveOwner } from '../../access/key-quorums/resolve-owner.ts';
 import { type OperatorCaller, recordChange } from '../../access/operators/operator.ts';
 import { admitWallet } from '../../access/organizations/organization.ts';
-import { requireOwner } from '../../access/owners/require-owner.ts';
+import { requireAuthorization } from '../../access/owners/require-authorization.ts';
 import { recordEvent } from '../../base/events/events.ts';
 import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
 import { dismissIntentsAbout } from '../../base/resource-changes/dismiss-intents.ts';
@@ -53,8 +53,8 @@ const LATE_EXTERNAL_ID = 'late_external_id';
  * Updates the given fields of a wallet; given lists replace the stored ones. If the wallet has an owner, only the owner
  * before the change may authorize it.
  *
- * @throws ApiError not_found; what `requireOwner` throws; invalid_data; resource_conflict when the external id is taken
- * or the owner changed concurrently.
+ * @throws ApiError not_found; what `requireAuthorization` throws; invalid_data; resource_conflict when the external id
+ * is taken or the owner changed concurrently.
  */
 export async function updateWallet(
   context: OperationContext,
@@ -62,7 +62,7 @@ export async function updateWallet(
   input: UpdateWalletRequest,
 ): Promise<WalletRow> {
   const wallet = await findWallet(context, walletId);
-  const authorization = await requireOwner(context, { ownerId: wallet.owner_id });
+  const authorization = await requireAuthorization(context, { ownerId: wallet.owner_id });
   if (input.external_id !== undefined) await checkLateExternalId(context, wallet);
   await checkWalletFields(context, input, wallet.chain_type);
   const ownerId = await resolveOwner(context, input);
@@ -144,13 +144,13 @@ async function store(
  * Archives a wallet. It can no longer be used, and only reads that include archived wallets show it. Only an operator
  * can restore it. The owner must sign if the app's settings require it.
  *
- * @throws ApiError what `requireOwner` throws; not_found, also for an archived wallet; not_supported for a custodial
- * wallet.
+ * @throws ApiError what `requireAuthorization` throws; not_found, also for an archived wallet; not_supported for a
+ * custodial wallet.
  */
 export async function archiveWallet(context: OperationContext, walletId: string): Promise<WalletRow> {
   const wallet = await findWallet(context, walletId);
   const { archive_requires_owner: requiresOwner } = await readSafeguards(context);
-  if (requiresOwner) await requireOwner(context, { ownerId: wallet.owner_id });
+  if (requiresOwner) await requireAuthorization(context, { ownerId: wallet.owner_id });
   if (wallet.custody_provider !== null) {
     throw new ApiError('not_supported', 'a custodial wallet cannot be archived');
   }

@@ -16,7 +16,7 @@ import {
   type Authorization,
   evidenceOf,
   type SignedBy,
-} from '../../access/owners/require-owner.ts';
+} from '../../access/owners/require-authorization.ts';
 import { findPins, loadPolicyRecords } from '../../access/policies/policy-seals.ts';
 import { masterKeyCheckBinding, walletKeyBinding } from '../../base/sealed-keys/sealed-keys.ts';
 import { prepareQuery } from '../../prepared-query.ts';

@@ -1,7 +1,7 @@
 import { defineEntity, p } from '@mikro-orm/core';
 import type { Selectable, SqlBool } from 'kysely';
 import type { WalletAdditionalSigner } from '../../../generated/schemas.ts';
-import type { AdditionalSigner } from '../../access/owners/require-owner.ts';
+import type { AdditionalSigner } from '../../access/owners/require-authorization.ts';
 import type { Tables } from '../../tables.ts';
 
 /**
@@ -157,7 +157,7 @@ export const WalletEntity = defineEntity({
 /** A row of `wallets` with the column names of the database. */
 export type WalletRow = Selectable<Tables['wallets']>;
 
-/** Returns the wallet's additional signers in the form that `requireOwner` expects. */
+/** Returns the wallet's additional signers in the form that `requireAuthorization` expects. */
 export function signersOf(wallet: Pick<WalletRow, 'additional_signers'>): AdditionalSigner[] {
   const signers = JSON.parse(wallet.additional_signers) as WalletAdditionalSigner;
   return signers.map(({ signer_id: signerId, override_policy_ids: overridePolicyIds }) =>

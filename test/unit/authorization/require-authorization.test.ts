@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createKeyQuorum } from '../../../src/domain/access/key-quorums/key-quorum.ts';
 import { resolveOwner } from '../../../src/domain/access/key-quorums/resolve-owner.ts';
-import { type Eligible, requireOwner } from '../../../src/domain/access/owners/require-owner.ts';
+import { type Eligible, requireAuthorization } from '../../../src/domain/access/owners/require-authorization.ts';
 import { createUserKey } from '../../../src/domain/wallets/user-keys/user-key.ts';
 import type { CreateKeyQuorumRequest } from '../../../src/generated/schemas.ts';
 import { databaseKinds } from '../../support/databases.ts';
@@ -13,7 +13,7 @@ const cid = signer(3);
 const dan = signer(4);
 const stranger = signer(9);
 
-describe.each(databaseKinds)('requireOwner on %s', (kind) => {
+describe.each(databaseKinds)('requireAuthorization on %s', (kind) => {
   let house: Awaited<ReturnType<typeof openHouse>>;
   beforeAll(async () => {
     house = await openHouse(kind);
@@ -23,7 +23,7 @@ describe.each(databaseKinds)('requireOwner on %s', (kind) => {
   const quorumOf = async (input: CreateKeyQuorumRequest) =>
     (await house.operate((context) => createKeyQuorum(context, input))).id;
   const ask = (eligible: Eligible, request: Request = {}) =>
-    house.operate(async (context) => (await requireOwner(context, eligible)).party, request);
+    house.operate(async (context) => (await requireAuthorization(context, eligible)).party, request);
   const refusal = (eligible: Eligible, request: Request = {}) =>
     ask(eligible, request).then(
       () => 'accepted',
@@ -57,7 +57,7 @@ describe.each(databaseKinds)('requireOwner on %s', (kind) => {
     const covered = (ownerId: string | null, signatures: string[]) =>
       house.operate(
         async (context) =>
-          (await requireOwner(context, { ownerId })).covered.map((payload) =>
+          (await requireAuthorization(context, { ownerId })).covered.map((payload) =>
             Buffer.from(payload).toString(),
           ),
         { signatures, payloads: [first, second] },

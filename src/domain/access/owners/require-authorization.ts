@@ -106,7 +106,7 @@ async function quorumsWith({ app, em }: OperationContext, keys: readonly string[
  * Returns the evidence with which the key store verifies that the request was authorized. Returns undefined if there is
  * none: while an automation runs, and for an intent whose signatures an earlier version collected.
  *
- * @param authorization the result of `requireOwner`.
+ * @param authorization the result of `requireAuthorization`.
  */
 export function evidenceOf(
   { proof }: Pick<OperationContext, 'proof'>,
@@ -166,7 +166,7 @@ export interface Eligible {
  * `user_session_keys_expired`, `no_valid_user_session_keys`, `zero_correct_authorization_signatures`,
  * `insufficient_correct_authorization_signatures`.
  */
-export async function requireOwner(context: OperationContext, eligible: Eligible): Promise<Authorization> {
+export async function requireAuthorization(context: OperationContext, eligible: Eligible): Promise<Authorization> {
   const { ownerId, signers } = eligible;
   if (ownerId === null) return anyone;
   return await inSpan({ name: 'authorization', kind: 'internal' }, () =>
@@ -200,7 +200,7 @@ async function requireAgreement(
 /**
  * Requires a signature by a live key of a user, whatever the user owns.
  *
- * @throws ApiError what `requireOwner` throws.
+ * @throws ApiError what `requireAuthorization` throws.
  */
 export async function requireUserKey(context: OperationContext, userId: string): Promise<void> {
   const quorum = await loadUserAsQuorum(context, userId);
