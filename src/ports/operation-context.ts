@@ -226,7 +226,10 @@ export interface Agreement extends Signers {
 export type AfterCommitWork = () => Promise<void>;
 
 interface AfterCommitOptions {
-  /** Whether the work only records something. Such work sends nothing and cannot change the response. */
+  /**
+   * Whether the work only records something: it sends nothing and cannot change the response. Only
+   * `execute-intent.ts` reads this. An intent that leaves nothing but such work is settled before the commit.
+   */
   readonly isNote?: boolean;
 }
 

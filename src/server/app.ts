@@ -63,7 +63,7 @@ const referencePaths = /^\/(?:openapi\.json|docs|docs\/.*)$/;
 export async function createApp(options: AppOptions): Promise<RequestListener> {
   const { log, newRequestId, findPage = () => undefined, mounts = [] } = options;
   const brand = createBrand(options.prefix);
-  const api = await createPipeline({
+  const pipeline = await createPipeline({
     ...options,
     definition,
     operations: everyOperation,
@@ -75,18 +75,18 @@ export async function createApp(options: AppOptions): Promise<RequestListener> {
   const reference = withoutFailures(createReferencePages(options.packageRoot, brand, options.reference), log);
 
   const app = express.Router();
-  app.route(apiPaths).all(api);
-  app.route(oauthMetadata).all(api);
+  app.route(apiPaths).all(pipeline);
+  app.route(oauthMetadata).all(pipeline);
   app.use(servePages(options, findPage));
   for (const { path, handle } of mounts) app.route(path).all(handle);
   app.route(referencePaths).all(servePages(options, reference, options.rateLimiter));
   // All other paths go to the API, whose 404 is sent only to callers with credentials.
-  app.use(api);
+  app.use(pipeline);
   app.use(answerErrors(log, newRequestId));
 
   return (request, response) => {
     if (isPlainTarget(request.url)) app(request as Request, response as Response, () => response.destroy());
-    else void api(request, response);
+    else void pipeline(request, response);
   };
 }
 

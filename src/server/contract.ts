@@ -67,11 +67,11 @@ export async function openCompiledBackend(options: CompiledOptions): Promise<Ope
   const { definition } = options;
   // `quick` compiles no schemas and skips the check of the document; that check supports only OpenAPI 3.0. `strict`
   // refuses handlers of unknown operations and security schemes.
-  const api = new OpenAPIBackend({ definition, quick: true, strict: true });
-  await api.init();
-  api.router = new CompiledRouter(options);
-  api.validator = new CompiledValidator(api.router, options);
-  return api;
+  const backend = new OpenAPIBackend({ definition, quick: true, strict: true });
+  await backend.init();
+  backend.router = new CompiledRouter(options);
+  backend.validator = new CompiledValidator(backend.router, options);
+  return backend;
 }
 
 class CompiledRouter extends OpenAPIRouter {
@@ -168,7 +168,7 @@ interface Contract {
    * Checks credentials, validates the request, and calls the handler of the operation, all in `handleRequest`. Throws
    * `not_found`, `method_not_allowed`, `unsupported_media_type`, `invalid_data`, and the errors of the handlers.
    */
-  readonly api: OpenAPIBackend;
+  readonly backend: OpenAPIBackend;
 }
 
 export interface ContractOptions {
@@ -199,9 +199,9 @@ export interface ContractOptions {
 export async function createContract(options: ContractOptions): Promise<Contract> {
   const { definition, operations, validators, brand, preOperationHandler = passed } = options;
   const routes = createRouteIndex(operations);
-  const api = await openCompiledBackend({ definition, routes, validators, brand });
+  const backend = await openCompiledBackend({ definition, routes, validators, brand });
 
-  api.register({
+  backend.register({
     notFound: () => {
       throw new ApiError('not_found');
     },
@@ -220,16 +220,16 @@ export async function createContract(options: ContractOptions): Promise<Contract
     },
     preOperationHandler,
   });
-  api.register(options.handlers);
+  backend.register(options.handlers);
   for (const scheme of Object.keys(definition.components?.securitySchemes ?? {})) {
     const uses = usesScheme[scheme];
     if (uses === undefined) throw new Error(`the server does not know the security scheme ${scheme}`);
-    api.registerSecurityHandler(scheme, (_context, state: RequestState) => uses(state));
+    backend.registerSecurityHandler(scheme, (_context, state: RequestState) => uses(state));
   }
   return {
     // CHOICE: HEAD is not in the document. RFC 9110 section 9.3.2: HEAD is GET without the content of the response.
     match: ({ method, path }) => routes.find(method === 'HEAD' ? 'GET' : method, path),
-    api,
+    backend,
   };
 }
 

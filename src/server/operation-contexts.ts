@@ -11,8 +11,8 @@ import type {
 import type { RequestState } from './request-state.ts';
 import type { UnitOfWork } from './unit-of-work.ts';
 
-/** Callbacks that a handler has registered for after its transaction, and the signatures that it has verified. */
-export interface Later {
+/** What one run of a handler has left: callbacks for after its transaction, and the signatures that it has verified. */
+export interface RunOutcome {
   readonly afterCommit: AfterCommitWork[];
   readonly afterRefusal: RefusalWork[];
   /** The public keys whose signatures authorized the request. */
@@ -23,8 +23,8 @@ export interface Later {
 
 const none: ReadonlySet<never> = new Set();
 
-/** Returns an empty `Later`. */
-export function nothingLater(): Later {
+/** Returns the outcome at the beginning of a run. */
+export function emptyOutcome(): RunOutcome {
   return { afterCommit: [], afterRefusal: [], signers: none, payloads: none };
 }
 
@@ -53,14 +53,14 @@ interface Given {
   readonly services: Services;
   readonly ports: ReturnType<Pass['portsFor']>;
   readonly inUnit: OperationContext['inUnit'];
-  readonly later: Later;
+  readonly outcome: RunOutcome;
 }
 
 /** Returns the context in which the handler of a request runs. */
 export function contextOf(
   unit: UnitOfWork,
   state: RequestState,
-  { services, ports, inUnit, later }: Given,
+  { services, ports, inUnit, outcome }: Given,
 ): OperationContext {
   const { keyStore, ids, entropy, acquireMutex } = ports;
   // HOT: copy the services once per request, here. A second copy takes as long as finding the operation.
@@ -77,12 +77,12 @@ export function contextOf(
     requestId: state.id,
     idempotencyKey: keyOf(state),
     proof: state.proof!,
-    afterCommit: (callback) => void later.afterCommit.push(callback),
-    afterRefusal: (callback) => void later.afterRefusal.push(callback),
+    afterCommit: (callback) => void outcome.afterCommit.push(callback),
+    afterRefusal: (callback) => void outcome.afterRefusal.push(callback),
     noteSignatures(publicKeys, payloads) {
-      later.signers = new Set([...later.signers, ...publicKeys]);
-      later.payloads = new Set([...later.payloads, ...payloads]);
-      state.signers = later.signers;
+      outcome.signers = new Set([...outcome.signers, ...publicKeys]);
+      outcome.payloads = new Set([...outcome.payloads, ...payloads]);
+      state.signers = outcome.signers;
     },
     inUnit,
   };

@@ -126,7 +126,7 @@ export async function createPipeline(options: PipelineOptions): Promise<Pipeline
   const guard = createTransportGuard(options.transport);
   const proofOptions = { publicBaseUrls: options.publicBaseUrls, isHostSigned: options.isHostSigned, brand };
   const finish = createFinish(options);
-  const { match, api } = await createContract({
+  const { match, backend } = await createContract({
     definition: options.definition,
     operations: options.operations,
     validators: options.validators,
@@ -187,7 +187,7 @@ export async function createPipeline(options: PipelineOptions): Promise<Pipeline
       if (answer === undefined) {
         isAdmitted = true;
         await receive(state);
-        answer = (await api.handleRequest(requestOf(state), state)) as Answer;
+        answer = (await backend.handleRequest(requestOf(state), state)) as Answer;
       }
     } catch (error) {
       refusal = error;

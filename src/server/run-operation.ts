@@ -29,8 +29,8 @@ import {
   contextOf,
   handlersOf,
   type Input,
-  type Later,
-  nothingLater,
+  emptyOutcome,
+  type RunOutcome,
   planContextOf,
 } from './operation-contexts.ts';
 import { LARGE_BODY_BYTES, RequestAbortedError } from './read-body.ts';
@@ -278,22 +278,22 @@ async function runOnce(state: RequestState, work: PassWork): Promise<Answer> {
   const earlier = await findEarlier(unit, state, work);
   if (earlier.answer !== undefined) return repeat(earlier.answer);
   const { successStatus: status, fileType } = operationOf(state);
-  const later = nothingLater();
-  const run = { state, work: earlier.isSingleUse ? { ...work, isSingleUse: true } : work, later };
+  const outcome = emptyOutcome();
+  const run = { state, work: earlier.isSingleUse ? { ...work, isSingleUse: true } : work, outcome };
   let answer: Answer;
   try {
     const context = contextOf(unit, state, {
       services: options.services,
       ports: pass.portsFor(unit.em),
       inUnit: (inside) => inUnitOf(afterCommitUnits(state, work.openUnit, options.audit))(inside),
-      later,
+      outcome,
     });
     const body = await handler.run(inputOf(state), context, work.planned);
     if (pass.mustRunAgain()) throw new RunAgainError();
     options.check(state, status, body);
     answer = answerOf(status, body, fileType);
     if (idempotent !== undefined || earlier.isSingleUse) {
-      const kept = { status, text: answer.text, signers: [...later.signers] };
+      const kept = { status, text: answer.text, signers: [...outcome.signers] };
       await keep(unit.em, run, { answer: kept, replaces: false });
     }
     await unit.commit(lastRecord(state, { audit: options.audit, status, body }));
@@ -301,7 +301,7 @@ async function runOnce(state: RequestState, work: PassWork): Promise<Answer> {
   } catch (error) {
     throw await settleFailure(error, unit, run);
   }
-  for (const callback of later.afterCommit) await runAfterCommit(callback, run);
+  for (const callback of outcome.afterCommit) await runAfterCommit(callback, run);
   return answer;
 }
 
@@ -334,11 +334,11 @@ function answerOf(status: number, body: unknown, fileType: string | undefined): 
     : { status, text: body as string, fileType };
 }
 
-/** One run of the handler for a request, with the callbacks that it has registered. */
+/** One run of the handler for a request, and what it has left. */
 interface HandlerRun {
   readonly state: RequestState;
   readonly work: RequestWork;
-  readonly later: Later;
+  readonly outcome: RunOutcome;
 }
 
 /** Runs a callback after the commit. If it refuses, the refusal replaces the stored response. */
@@ -350,14 +350,14 @@ async function runAfterCommit(callback: AfterCommitWork, run: HandlerRun): Promi
   }
 }
 
-async function refuseAfterCommit(error: unknown, { state, work, later }: HandlerRun): Promise<never> {
+async function refuseAfterCommit(error: unknown, { state, work, outcome }: HandlerRun): Promise<never> {
   const { check, audit } = work.options;
   // Wrapped, so that a collision here does not run the handler again after its commit.
   if (!(error instanceof ApiError)) throw new Error('the work after the commit failed', { cause: error });
   check(state, error.status, refusalBody(error, state));
-  const answer = refusalAnswer(error, later);
+  const answer = refusalAnswer(error, outcome);
   await inUnitOf(work.openUnit)(async (em, notes) => {
-    await keep(em, { state, work, later }, { answer, replaces: true });
+    await keep(em, { state, work, outcome }, { answer, replaces: true });
     await recordLateRefusal({ em, notes }, state, { audit, error });
   });
   throw error;
@@ -367,31 +367,31 @@ async function refuseAfterCommit(error: unknown, { state, work, later }: Handler
  * Stores the refusal under its idempotency key and runs the handler's callbacks for a refusal, in a new transaction.
  * INVARIANT: it also records the denial, so a crash never leaves its event or its stored response without the record.
  */
-async function settleRefusal(error: ApiError, { state, work, later }: HandlerRun): Promise<void> {
+async function settleRefusal(error: ApiError, { state, work, outcome }: HandlerRun): Promise<void> {
   const { idempotency, audit } = work.options;
   const idempotent = isStoredRefusal(error) ? work.idempotent : undefined;
-  if (idempotent === undefined && later.afterRefusal.length === 0) return;
+  if (idempotent === undefined && outcome.afterRefusal.length === 0) return;
   await inUnitOf(work.openUnit)(async (em, notes) => {
-    if (idempotent !== undefined) await idempotency.keep(em, idempotent, refusalAnswer(error, later));
-    for (const callback of later.afterRefusal) await callback(em, notes);
+    if (idempotent !== undefined) await idempotency.keep(em, idempotent, refusalAnswer(error, outcome));
+    for (const callback of outcome.afterRefusal) await callback(em, notes);
     if (audit !== undefined) await recordDenialWithChanges({ em, notes }, state, { audit, error });
   });
 }
 
-function refusalAnswer(error: ApiError, { signers }: Later): StoredResponse {
+function refusalAnswer(error: ApiError, { signers }: RunOutcome): StoredResponse {
   return { status: error.status, text: JSON.stringify(error.toBody()), signers: [...signers] };
 }
 
 /** Stores the response to a request under its idempotency key and its signed payloads. */
 async function keep(
   em: SqlEntityManager,
-  { state, work, later }: HandlerRun,
+  { state, work, outcome }: HandlerRun,
   { answer, replaces }: { readonly answer: StoredResponse; readonly replaces: boolean },
 ): Promise<void> {
   const { idempotent, isSingleUse, options } = work;
   if (idempotent !== undefined) await options.idempotency.keep(em, idempotent, answer, { replaces });
-  if (isSingleUse !== true || later.payloads.size === 0) return;
-  const used = { payloads: [...later.payloads], answer };
+  if (isSingleUse !== true || outcome.payloads.size === 0) return;
+  const used = { payloads: [...outcome.payloads], answer };
   await options.singleUse[replaces ? 'replace' : 'keep'](em, signedRequestOf(state), used);
 }
 

@@ -90,12 +90,15 @@ export function authorityDigest({ owner, signers, isAutomated, policies }: Walle
   return hash('sha256', canonicalJson({ owner, signers, isAutomated, ...pinned }));
 }
 
-/** Opens the secret of a policy, which is sealed under the content with this digest. Returns the secret's name. */
-export type OpenSeal = (policy: PolicyRecord, digest: string) => Promise<string>;
+/**
+ * Opens the secret of a policy, which is sealed under the content with this digest. Returns the secret's name, which a
+ * `PolicyPin` has as `seal`.
+ */
+export type OpenSecretName = (policy: PolicyRecord, digest: string) => Promise<string>;
 
 interface Authorizing {
   readonly task: WalletTask;
-  readonly openSeal: OpenSeal;
+  readonly openSecretName: OpenSecretName;
   /**
    * Undefined if the server itself has the keys. Fees then have no ceilings, and transactions that the server builds
    * are not compared.
@@ -124,7 +127,7 @@ interface AuthorizedTask {
 export async function requireAuthorizedTask(
   claim: KeyUseClaim & ReadQuorums,
   occasion: UseOccasion,
-  { task, openSeal, building }: Authorizing,
+  { task, openSecretName, building }: Authorizing,
 ): Promise<AuthorizedTask> {
   const { authority, evidence } = claim;
   const nothingToCheck = { addresses: [] };
@@ -163,22 +166,26 @@ export async function requireAuthorizedTask(
   if (policyPin === null) return { addresses, spending };
   const { address } = claim;
   if (typeof address !== 'string') throw new UnauthorizedUseError('expected the address of the wallet');
-  const policy = await openPinned(claim, policyPin, openSeal);
+  const policy = await openPinned(claim, policyPin, openSecretName);
   const known = await requestedAction({ request, subpath, builtPart }, task, { chainType, address });
   requireAllowed(policy, known, evaluationTimeOf(claim.judgedAtMs, occasion.nowMs));
   return { addresses: [...addresses, address], spending };
 }
 
-/** Returns the pinned policy, after checking that its owner has signed its content. */
+/**
+ * Returns the pinned policy. The pin has the name of the policy's secret, which opens only under the content to which
+ * the policy's owner has agreed.
+ */
 async function openPinned(
   { policies = [] }: KeyUseClaim,
-  { id, seal }: PolicyPin,
-  openSeal: OpenSeal,
+  { id, seal: pinnedName }: PolicyPin,
+  openSecretName: OpenSecretName,
 ): Promise<AgreedPolicy> {
   const policy = policies.find((each) => each.id === id);
   if (policy !== undefined) {
     const digest = policyDigest(policy.content);
-    if ((await openSeal(policy, digest)) === seal) return { content: policy.content, digest };
+    const name = await openSecretName(policy, digest);
+    if (name === pinnedName) return { content: policy.content, digest };
   }
   throw new UnauthorizedUseError(`expected the policy \`${id}\` as its owner has agreed to it`);
 }

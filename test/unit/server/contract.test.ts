@@ -65,7 +65,7 @@ async function answerTo(
     hasAppSecret: isKnown,
     ...ofUser,
   } as unknown as RequestState;
-  return contract.api.handleRequest(requestOf(state), state);
+  return contract.backend.handleRequest(requestOf(state), state);
 }
 
 test('matchOperation: the radix index finds the operation, its parameters are decoded', async () => {
@@ -168,7 +168,7 @@ test('router: an operation that the document does not define is not found', asyn
 
 test('the server gives openapi-backend every operation and security scheme of the document', async () => {
   const document = JSON.parse(readFileSync('openapi/openapi.json', 'utf8')) as typeof definition;
-  const api = await openCompiledBackend({
+  const backend = await openCompiledBackend({
     definition,
     routes: createRouteIndex(Object.values(operations)),
     validators: {},
@@ -181,10 +181,10 @@ test('the server gives openapi-backend every operation and security scheme of th
     })),
   );
   expect(documented.map(({ operationId }) => operationId).sort()).toEqual(Object.keys(registry).sort());
-  expect(api.getOperations()).toHaveLength(documented.length);
+  expect(backend.getOperations()).toHaveLength(documented.length);
   for (const operation of documented)
-    expect(api.getOperation(operation.operationId)).toMatchObject(operation);
-  expect(api.definition.components?.securitySchemes).toEqual(document.components.securitySchemes);
+    expect(backend.getOperation(operation.operationId)).toMatchObject(operation);
+  expect(backend.definition.components?.securitySchemes).toEqual(document.components.securitySchemes);
 });
 
 test('the handlers of openapi-backend are the functions of src/api, each under its operationId', async () => {
@@ -193,7 +193,7 @@ test('the handlers of openapi-backend are the functions of src/api, each under i
   const marked = Object.fromEntries(
     Object.keys(registry).map((id) => [id, { run: async () => void called.push(id) }]),
   );
-  const { api } = await createContract({
+  const { backend } = await createContract({
     definition,
     operations: Object.values(operations),
     validators: {},
@@ -214,7 +214,7 @@ test('the handlers of openapi-backend are the functions of src/api, each under i
       ...{ id: 'request-1', response: { destroyed: false }, headers: {}, rawBody: Buffer.alloc(0) },
       ...{ route: { operation, params: {} }, proof: { signatures: [] } },
     } as unknown as RequestState;
-    await api.handlers[operation.id]!({} as never, state);
+    await backend.handlers[operation.id]!({} as never, state);
   }
   expect(called).toEqual(Object.keys(operations));
 });
