@@ -27,11 +27,11 @@ import { createKeyedMutex, type KeyedMutex } from './keyed-mutex.ts';
 import {
   type AnyHandler,
   contextOf,
+  emptyOutcome,
   handlersOf,
   type Input,
-  emptyOutcome,
-  type RunOutcome,
   planContextOf,
+  type RunOutcome,
 } from './operation-contexts.ts';
 import { LARGE_BODY_BYTES, RequestAbortedError } from './read-body.ts';
 import type { ReplicaReads } from './replica-reads.ts';

@@ -1,7 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createKeyQuorum } from '../../../src/domain/access/key-quorums/key-quorum.ts';
 import { resolveOwner } from '../../../src/domain/access/key-quorums/resolve-owner.ts';
-import { type Eligible, requireAuthorization } from '../../../src/domain/access/owners/require-authorization.ts';
+import {
+  type Eligible,
+  requireAuthorization,
+} from '../../../src/domain/access/owners/require-authorization.ts';
 import { createUserKey } from '../../../src/domain/wallets/user-keys/user-key.ts';
 import type { CreateKeyQuorumRequest } from '../../../src/generated/schemas.ts';
 import { databaseKinds } from '../../support/databases.ts';

@@ -379,7 +379,9 @@ describe.each(databaseKinds)('on %s', (kind) => {
       for (const { authorization_key } of [first, second]) {
         const signatures = [signWith(authorization_key, payloads[0] ?? '')];
         await expect(
-          house.operate(async (context) => (await requireAuthorization(context, { ownerId })).party, { signatures }),
+          house.operate(async (context) => (await requireAuthorization(context, { ownerId })).party, {
+            signatures,
+          }),
         ).resolves.toEqual({ kind: 'owner' });
       }
     });

@@ -166,7 +166,10 @@ export interface Eligible {
  * `user_session_keys_expired`, `no_valid_user_session_keys`, `zero_correct_authorization_signatures`,
  * `insufficient_correct_authorization_signatures`.
  */
-export async function requireAuthorization(context: OperationContext, eligible: Eligible): Promise<Authorization> {
+export async function requireAuthorization(
+  context: OperationContext,
+  eligible: Eligible,
+): Promise<Authorization> {
   const { ownerId, signers } = eligible;
   if (ownerId === null) return anyone;
   return await inSpan({ name: 'authorization', kind: 'internal' }, () =>

@@ -45,9 +45,9 @@ import { findWalletWithKey } from '../../wallets/wallets/find-wallet.ts';
 import type { FoundWallet, WalletRow } from '../../wallets/wallets/wallet.entity.ts';
 import { exportWallet } from './export-wallet.ts';
 import {
-  type PreparedRpc,
   fillAuthorizationNonce,
   isSendingRequest,
+  type PreparedRpc,
   type RpcPlan,
   type SendingMethod,
 } from './plan-rpc.ts';

@@ -14,7 +14,11 @@ import {
   openRunningTotals,
   type SpendingTotals,
 } from '../../access/aggregations/spending-totals.ts';
-import { type Authorization, requireAuthorization, type SignedBy } from '../../access/owners/require-authorization.ts';
+import {
+  type Authorization,
+  requireAuthorization,
+  type SignedBy,
+} from '../../access/owners/require-authorization.ts';
 import {
   evaluatePolicies,
   type NamedPolicy,
