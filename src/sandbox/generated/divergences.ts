@@ -2775,12 +2775,12 @@ export const divergences: readonly OperationDivergences[] = [
    {
     "text": "the status is 400, not 501, because clients would retry a 501.",
     "path": "src/domain/requests/wallet-rpc/wallet-rpc.ts",
-    "symbol": "answer"
+    "symbol": "executeMethod"
    },
    {
     "text": "nothing is signed, but owner authorization and policies apply as for a signature, because only callers who may use the wallet may call its RPC.",
     "path": "src/domain/requests/wallet-rpc/wallet-rpc.ts",
-    "symbol": "decodeReadingRequest"
+    "symbol": "prepareReading"
    },
    {
     "text": "a Solana message that is a transaction is evaluated as `signTransaction`, because its signature can move money.",
@@ -2890,7 +2890,7 @@ export const sharedDecisions: readonly SandboxDecision[] = [
  },
  {
   "text": "the order of error codes. Codes about missing signatures come first, then codes about user keys, then codes about invalid signatures.",
-  "path": "src/domain/access/owners/require-owner.ts",
+  "path": "src/domain/access/owners/require-authorization.ts",
   "symbol": "refusalCode"
  },
  {
