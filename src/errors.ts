@@ -60,8 +60,8 @@ export function disagreementOf(error: unknown): string | undefined {
 }
 
 /**
- * The only error that the domain throws to its callers. `code` determines the status and the default message
- * (`x-error-catalogue` in `openapi/common.yaml`). `message` is sent to the caller.
+ * Thrown when a request is refused. It is the only error that the domain throws to its callers. `code` determines the
+ * status and the default message (`x-error-catalogue` in `openapi/common.yaml`). `message` is sent to the caller.
  */
 export class ApiError extends Error {
   readonly code: ErrorCode;

@@ -100,6 +100,7 @@ interface SenderOptions {
   readonly connectMs?: number;
 }
 
+/** Thrown when a webhook URL leads to an address to which webhooks must not be sent. */
 class AddressNotAllowedError extends Error {
   readonly code = 'ADDRESS_NOT_ALLOWED';
 }

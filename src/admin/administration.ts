@@ -209,7 +209,7 @@ export async function withDatabase<T>(
 /** CHOICE: how long a starting server waits for a recovery or promotion of the database to end. */
 const RECOVERY_MS = 60_000;
 
-/** The database accepts no changes, as during a recovery or before the promotion of a standby. */
+/** Thrown when the database is read-only, for example during a recovery or before a standby is promoted. */
 export class ReadOnlyDatabaseError extends StartError {
   constructor(message: string) {
     super(message);
@@ -218,7 +218,7 @@ export class ReadOnlyDatabaseError extends StartError {
 }
 
 /**
- * Waits while the database is read-only, as during a recovery to a point in time.
+ * Waits while the database is read-only, for example during a recovery to a point in time.
  *
  * @throws ReadOnlyDatabaseError after the limit.
  */

@@ -218,12 +218,12 @@ export interface RestoreView {
   readonly noticed_at: string;
   /** The time of the newest record in the database. */
   readonly newest_record_at: string | null;
-  /** Null while changes are refused. */
+  /** When an operator released the database. Null while changes are refused. */
   readonly released_at: string | null;
 }
 
 export interface RestoreReport {
-  /** Null if the database is not known to be restored. */
+  /** The last restore. Null if the database is not known to be restored. */
   readonly restore: RestoreView | null;
   readonly in_doubt: InDoubt;
   /** The status of the open transactions on their chains, by the id of the transaction. */

@@ -104,8 +104,8 @@ interface RotationObserver {
  * safely.
  *
  * @param inTransaction runs one batch in its own transaction.
- * @param observer `onProgress` is called with the number of keys rewrapped so far, `record` in the transaction of
- * each batch that rewrapped some.
+ * @param onProgress called with the number of keys rewrapped so far.
+ * @param record called in the transaction of each batch that rewrapped some.
  */
 export async function rotateSealedKeys(
   keyStore: KeyStore,

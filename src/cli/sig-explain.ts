@@ -119,6 +119,7 @@ function explainOrFail(flags: ExplainFlags, command: Command): SignatureReport {
   }
 }
 
+/** Thrown when a file that an option names cannot be read. The message is for the user. */
 class UnreadableFileError extends Error {}
 
 function contentOf(value: string): string {

@@ -61,7 +61,7 @@ const updates: { readonly [S in NamedSection]?: readonly [OperationId, string, r
 /** A reference to a resource of the file or of the seed data, or to a seeded key. */
 const REFERENCE = /^\$(users|keyQuorums|policies|wallets|webhookEndpoints|keys)\.([A-Za-z0-9_ -]{1,50})$/;
 
-/** Thrown for a resource that cannot be created. The problem has already been recorded. */
+/** Thrown when a resource cannot be created. The problem has already been recorded. */
 class FaultyWorldError extends Error {}
 
 interface Run {

@@ -29,7 +29,7 @@ export interface RunningSandbox extends Listening {
   readonly controlToken?: string | undefined;
   /** Whether other machines can reach the server. */
   readonly isExposed: boolean;
-  /** Undefined for a server without a controllable clock. */
+  /** The clock that clients can set. Undefined for a server without one. */
   readonly clock?: { readonly isFrozen: boolean; now(): number };
   /**
    * The base URL of the JSON-RPC of simulated chains: append a slash and the name of a chain. Undefined if there are

@@ -68,7 +68,10 @@ export function sandboxPages({ config, inspectorFolder, caPem, log }: PagesOptio
   };
 }
 
-/** Reads all files of the inspector in one go, by path, so that a build in the meantime does not mix two versions. */
+/**
+ * Reads all files of the inspector into memory, keyed by path, so that a rebuild while the server runs cannot mix two
+ * versions.
+ */
 function readInspector(folder: string, admit: Page['admit'], log: Log): ReadonlyMap<string, Page> {
   if (!existsSync(join(folder, START))) {
     log.warn({ folder }, 'the inspector is not built; run `npm run build`');

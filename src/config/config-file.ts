@@ -221,7 +221,7 @@ function withFile(entry: unknown, { faults, place, folder }: Place & { folder: s
   }
 }
 
-/** Returns whether a path leads to a place below a folder, also after links are followed. */
+/** Returns whether a path is inside a folder after links are resolved. */
 function isBelow(folder: string, path: string): boolean {
   const inFolder = relative(realpathSync(folder), existsSync(path) ? realpathSync(path) : path);
   return !isAbsolute(inFolder) && inFolder.split(sep)[0] !== '..';

@@ -59,7 +59,7 @@ function listenSettings<C extends 'serve' | 'sandbox' | 'exec' | 'mock'>({ value
      * The base URLs under which clients sign requests, in addition to the request's own. They have no trailing slash.
      */
     publicUrls: value('publicUrl'),
-    /** Undefined means no limit. */
+    /** The rate limits. Undefined means no limit. */
     rateLimit: value('rateLimit'),
     logLevel: value('logLevel'),
   };
@@ -107,7 +107,7 @@ export function readSandboxConfig(
   }
   const config = {
     ...listenSettings(reader),
-    /** Undefined admits everything. */
+    /** The settings of admission control. Undefined admits everything. */
     admission: sandboxAdmission as Readonly<AdmissionSettings> | undefined,
     /** The absolute path of the data folder. Undefined keeps the data in memory. */
     dataFolder: value('data'),
@@ -188,12 +188,12 @@ export function readServeConfig(
   const config = {
     ...listenSettings(reader),
     cells: serveCells(reader, env),
-    /** Undefined admits everything. */
+    /** The settings of admission control. Undefined admits everything. */
     admission: admission(reader, databasePoolSize),
     adminHost: value('adminHost'),
     /** The number of users that an app may create per minute. 0 means no separate limit. */
     usersPerMinute: value('usersPerMinute'),
-    /** Undefined if no traces and metrics are sent. */
+    /** Where traces and metrics are sent. Undefined if none are. */
     telemetry: telemetrySettings(reader, env),
     automationFeeShare: value('automationFeeShare'),
     /** The share of the successful requests that are logged. */

@@ -54,13 +54,13 @@ interface Known {
   readonly leasedUntilMs: number;
 }
 
-/** @param alive undefined if no other process can take over the work of this process. */
+/** @param alive the heartbeat of this process. Undefined if no other process can take over its work. */
 export function claimedEndpoint(
   id: string,
   { services, inUnit, alive }: JobContext & { readonly alive?: Pick<Heartbeat, 'confirm'> | undefined },
 ): ClaimedEndpoint {
   const { clock, keyStore, processId: owner } = services;
-  /** The result of the last read. Undefined if this process may not use the endpoint. */
+  /** The result of the last read. Undefined if this process must not use the endpoint. */
   let known: Known | undefined;
   let isStale = true;
   /** How many times this process had lost its claims when the endpoint was read. */

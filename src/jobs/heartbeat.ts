@@ -59,7 +59,7 @@ interface HeartbeatOptions extends JobContext {
   readonly onTakeOver?: (() => void) | undefined;
 }
 
-/** @param options its units should use a separate connection, so that heartbeats do not wait for other work. */
+/** Creates the heartbeat. `inUnit` should use a separate connection, so that heartbeats do not wait for other work. */
 export function heartbeat({ services, inUnit, onTakeOver }: HeartbeatOptions): Heartbeat {
   const { clock, machine, log, processId: owner } = services;
   let watched: ReadonlyMap<string, Watched> = new Map();

@@ -123,7 +123,7 @@ const UNCERTAIN = 'the connection to the database broke; the request is safe to 
 const HELD =
   'the database was restored from a backup: changes are held until an operator has checked what is in doubt and released them';
 
-/** @param options its units should use a separate connection. */
+/** Creates the watch. `inUnit` should use a separate connection, so that checks do not wait for other work. */
 export function watchRestores({
   services,
   inUnit,
@@ -268,7 +268,7 @@ export function watchRestores({
       restore,
       evidence,
     }: {
-      /** Undefined if no server has used the database. */
+      /** The database as the last server identified it. Undefined if no server has used it. */
       readonly before: DatabaseIdentity | undefined;
       readonly actual: IdentifiedDatabase;
       readonly restore: Restore | undefined;

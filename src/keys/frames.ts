@@ -31,7 +31,7 @@ export interface Frame extends Message {
   readonly operation: number;
 }
 
-/** Thrown for a malformed stream. Nothing after the malformed frame can be read. */
+/** Thrown when a stream is malformed. Nothing after the malformed frame can be read. */
 export class FrameError extends Error {
   constructor(message: string) {
     super(message);

@@ -30,7 +30,7 @@ interface PassPorts extends Pick<Services, 'keyStore' | 'ids' | 'entropy'> {
 
 /** One pass of the work, in its own unit of work. */
 export interface Pass {
-  /** Returns the ports for the unit of work of `em`. */
+  /** Returns the ports of this pass. The key store reads from `em` whether the unit of work holds a connection. */
   portsFor(em: SqlEntityManager): PassPorts;
   /**
    * Returns whether this pass was aborted, because a call has no result yet or took too long. If so, nothing of the
@@ -122,7 +122,9 @@ function localPasses(services: PassPorts): Passes {
   return { begin: () => pass, makeCalls: async () => undefined, end: () => undefined };
 }
 
-/** Thrown to abort a pass. Callers may swallow it, so check `mustRunAgain` as well. */
+/**
+ * Thrown when a pass must be aborted and the work run again. Callers may swallow it, so check `mustRunAgain` as well.
+ */
 export class RunAgainError extends Error {
   constructor() {
     super('the key store is asked before the work runs again');
@@ -192,8 +194,8 @@ function remotePasses(
           }
           const startedMs = services.machine.now();
           await ask(known);
-          // A unit of work that only reads is not in a transaction. It commits nothing, so it may go on. A unit that may
-          // write is in one from its beginning, even while it holds no connection.
+          // A unit of work that only reads is not in a transaction. It commits nothing, so it may go on. A unit that
+          // may write is in one from its beginning, even while it holds no connection.
           if (services.machine.now() - startedMs > FRESH_MS && em.isInTransaction()) {
             run.isEnded = true;
             throw new RunAgainError();

@@ -247,7 +247,7 @@ export const callHandlers: Readonly<Record<OperationName, ServeCall>> = {
   },
 };
 
-/** Thrown for a message that does not have the form of its operation. */
+/** Thrown when a message does not have the form of its operation. */
 export class MessageError extends Error {
   constructor(message: string) {
     super(message);

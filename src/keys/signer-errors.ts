@@ -18,7 +18,7 @@ export class SignerUnavailableError extends Error {
   }
 }
 
-/** Thrown for a call that exceeds the maximum length of a message. The call was not sent. */
+/** Thrown when a call exceeds the maximum length of a message. The call was not sent. */
 export class CallTooLargeError extends Error {
   /** Marks the error for `isTooLarge` in `errors.ts`. */
   readonly isTooLarge = true;

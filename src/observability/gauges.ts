@@ -117,7 +117,7 @@ interface ConnectionCounts {
 /** What the metrics need to know about the database of one cell. */
 export interface CellFacts {
   readonly cell: string;
-  /** Undefined for a database without a pool of connections. */
+  /** Counts the connections of the pool. Undefined for a database without a pool. */
   readonly connections?: (() => ConnectionCounts) | undefined;
   /** Returns whether changes are refused, because the database was restored or may be another one. */
   readonly isHeld?: (() => boolean) | undefined;

@@ -138,7 +138,7 @@ export interface VirtualAccount {
   readonly status: 'activated' | 'deactivated';
   readonly currency: string;
   readonly paymentRails: readonly string[];
-  /** Null while the provider prepares the instructions. */
+  /** Where and how to pay in. Null while the provider prepares the instructions. */
   readonly instructions: FiatDepositInstructions | null;
 }
 

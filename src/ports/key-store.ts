@@ -59,7 +59,7 @@ export interface NewUserKey {
   readonly publicKey: string;
   /** The private key as base64 PKCS #8, in plain text or encrypted to a recipient. */
   readonly privateKey: string | HpkeMessage;
-  /** Undefined if the key store does not vouch for the key. */
+  /** The key store's proof of whose key it is. Undefined if it does not vouch for the key. */
   readonly voucher?: Voucher | undefined;
 }
 
@@ -142,7 +142,7 @@ export interface KeyStore {
    * Encrypts a wallet's private key in its usual text form, or its phrase, to a recipient. Returns undefined for the
    * phrase of a wallet without one.
    *
-   * @param recipient a 65-byte point.
+   * @param what the form of the key, and the recipient's public key, a 65-byte point.
    * @throws HpkeError for an invalid recipient.
    * @throws UnauthorizedUseError under the same conditions as `signWithWallet`.
    */

@@ -39,7 +39,7 @@ interface RequestChanges {
   readonly method?: string;
   /** The path with its query. */
   readonly path?: string;
-  /** Null removes the header. */
+  /** Changes of the request's headers. Null removes a header. */
   readonly headers?: Readonly<Record<string, string | null>>;
   readonly body?: readonly BodyChange[];
 }
@@ -95,7 +95,7 @@ export interface RefusedRequest {
   /** The `operationId`. Undefined if the request matches none. */
   readonly operation: string | undefined;
   readonly status: number;
-  /** Undefined for a stored error response that was sent without a code. */
+  /** The error code. Undefined for a stored error response that was sent without one. */
   readonly code: ErrorCode | undefined;
   readonly message: string;
   readonly data: Readonly<Record<string, unknown>>;

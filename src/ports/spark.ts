@@ -21,7 +21,7 @@ export interface SparkInvoiceRequest {
   readonly id: string;
   /** The compressed key in hex. */
   readonly receiverKey: string;
-  /** Undefined if the payer chooses the amount. */
+  /** The amount in satoshis. Undefined if the payer chooses it. */
   readonly sats: bigint | undefined;
   /** Either the text, or the SHA-256 of a longer text, in hex. */
   readonly description: { readonly text: string } | { readonly hash: string };

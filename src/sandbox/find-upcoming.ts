@@ -21,7 +21,7 @@ import { UserKeyEntity } from '../domain/wallets/user-keys/user-key.entity.ts';
 import { WalletImportEntity } from '../domain/wallets/wallets/wallet.entity.ts';
 import type { SandboxUpcomingKind } from './generated/schemas.ts';
 
-/** Something that becomes due. Once the clock shows `atMs`, it has happened. */
+/** Something that happens when the sandbox's clock reaches `atMs`. At `atMs` itself, it has happened. */
 export interface Upcoming {
   readonly atMs: number;
   readonly kind: SandboxUpcomingKind;

@@ -5,7 +5,7 @@ import type { RpcConnection } from './controllable-chains.ts';
 
 /**
  * The JSON-RPC methods that move time. All chains and the server share one clock, so these methods move it like `PUT
- * /_sandbox/clock`, and everything that becomes due in the meantime happens.
+ * /_sandbox/clock`, and everything that is due by the new time happens.
  */
 
 type ClockContext = Pick<
@@ -27,7 +27,7 @@ interface Call {
 
 const MAX_SNAPSHOTS = 10_000;
 
-/** Thrown for a parameter that is not a valid time for the clock. */
+/** Thrown when a parameter is not a valid time for the clock. */
 class RpcTimeError extends Error {
   override readonly name = 'RpcTimeError';
 }

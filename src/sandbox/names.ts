@@ -65,7 +65,6 @@ export async function walletNames(em: SqlEntityManager, ids: readonly string[]):
   return new Map(wallets.map(({ id, displayName }) => [id, displayName]));
 }
 
-/** Returns the names of policies. */
 export async function policyNames(
   em: SqlEntityManager,
   ids: readonly string[],

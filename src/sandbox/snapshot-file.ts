@@ -29,7 +29,7 @@ export interface SnapshotState {
   readonly appSecret: string;
   readonly masterKeyHex: string;
   readonly clock: { readonly frozenAtMs: number | null; readonly offsetMs: number };
-  /** Null for a sandbox without a seed. */
+  /** The positions in the seeded streams of random bytes. Null for a sandbox without a seed. */
   readonly entropy: Readonly<
     Record<'main' | 'requests' | 'faults', StreamPosition> & {
       /** Undefined in snapshots of earlier versions. */
@@ -57,7 +57,7 @@ export interface Snapshot {
   readonly nowMs: number;
   readonly state: SnapshotState;
   readonly database: Buffer;
-  /** Undefined if no simulated chain was used. */
+  /** The content of the simulated chains. Undefined if none was used. */
   readonly chains: Buffer | undefined;
   /** Recorded requests, as `RequestLog.pack` returns them. */
   readonly requests?: Buffer | undefined;
@@ -74,7 +74,7 @@ type Header = Omit<Snapshot, 'database' | 'chains' | 'requests'> & {
   readonly requests?: Part;
 };
 
-/** Thrown for bytes that are not a complete snapshot. The message says why. */
+/** Thrown when bytes are not a complete snapshot. The message says why. */
 export class InvalidSnapshotError extends Error {
   constructor(message: string) {
     super(message);

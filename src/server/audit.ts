@@ -62,10 +62,8 @@ interface DenialBudget {
   /** Returns whether this denial may be recorded. If not, counts it as omitted. */
   take(): boolean;
   /**
-   * Writes a record with the number of denials that were omitted before it. If writing fails, they still count as
-   * omitted.
-   *
-   * @param omitted undefined for none.
+   * Writes a record with the number of denials that were omitted before it, or undefined for none. If writing fails,
+   * they still count as omitted.
    */
   write(record: (omitted: number | undefined) => Promise<void>): Promise<void>;
 }

@@ -30,7 +30,7 @@ function parseBasic(header: string): BasicCredentials | undefined {
 
 interface ClientCredentials {
   readonly clientId: string;
-  /** Undefined for a public client. */
+  /** The client secret. Undefined for a public client. */
   readonly secret: string | undefined;
 }
 

@@ -12,6 +12,7 @@ interface JsonFault {
   readonly expected: string;
 }
 
+/** Thrown when the first fault is found, so that the visitor stops. */
 class FaultFoundError extends Error {
   readonly fault: JsonFault;
   constructor(fault: JsonFault) {

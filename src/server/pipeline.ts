@@ -92,7 +92,7 @@ export interface PipelineOptions {
   /** Records denials in the audit log before they are sent. */
   readonly recordDenial?: RecordDenial | undefined;
   readonly record?: RecordRequest | undefined;
-  /** Returns whether a request that succeeds is logged at `debug`, as for a page that polls. Default: none. */
+  /** Returns whether a successful request is logged at `debug`, for example one of a page that polls. Default: none. */
   readonly isQuiet?: (state: RequestState) => boolean;
   /** The share of successful requests that are logged, from 0 to 1. Slow requests are always logged. Default: all. */
   readonly loggedShare?: number | undefined;

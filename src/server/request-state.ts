@@ -34,7 +34,7 @@ export interface RequestState {
   route: Route | undefined;
   /** The name of the cell that serves the request. Undefined until it is known, and on servers without cells. */
   cell: string | undefined;
-  /** Undefined before authentication, and for public operations that are called without an app. */
+  /** The app of the credentials. Undefined before authentication, and for public operations called without an app. */
   app: AuthenticatedApp | undefined;
   /** Whether the secret of `app` was verified. If not, the caller may be anybody who knows the app's id. */
   hasAppSecret: boolean;

@@ -54,7 +54,7 @@ export interface RunOptions {
   readonly check: CheckResponse;
   /** Serializes requests by name: of a wallet that they sign with, or of its running totals. Default: a new one. */
   readonly mutex?: KeyedMutex | undefined;
-  /** Undefined where requests are not recorded in an audit log. */
+  /** The audit log. Undefined if requests are not recorded in one. */
   readonly audit?: AuditTrail | undefined;
   /** Default: every request begins its unit of work immediately. */
   readonly admission?: Pick<Admission, 'begin' | 'beginSigning'> | undefined;
@@ -77,11 +77,11 @@ const MAX_ATTEMPTS = 3;
 interface RequestWork {
   readonly handler: AnyHandler;
   readonly permit: Permit;
-  /** Undefined without an idempotency key. */
+  /** The request under its idempotency key. Undefined if it has none. */
   readonly idempotent: IdempotentRequest | undefined;
   /** Whether the app accepts the signed payloads only once. */
   readonly isSingleUse?: boolean;
-  /** Undefined for a handler without a `plan`. */
+  /** The result of the handler's `plan`. Undefined for a handler without one. */
   readonly planned: Planned<unknown> | undefined;
   /** Opens units of work on the primary or on the replica, and records what they store. */
   readonly openUnit: OpenUnit;

@@ -217,7 +217,9 @@ interface PendingRequests {
   count(): number;
   /** Returns the responses that are not complete. */
   responses(): ServerResponse[];
-  /** Returns whether a complete request waits for its response, which the response to a malformed one must not overtake. */
+  /**
+   * Returns whether a complete request waits for its response, which the response to a malformed one must not overtake.
+   */
   hasComplete(socket: Socket): boolean;
   /** Closes the connection after the responses to its complete requests. */
   closeAfterwards(socket: Socket): void;
@@ -390,7 +392,7 @@ function refusal(
   message: string,
   requestId: string,
 ): { head: Record<string, string>; body: string } {
-  // The API document lists an error code for each 400.
+  // In the API document, every 400 has a `code`. The other statuses that are sent from here need none.
   const body = JSON.stringify({ error: message, ...(status === 400 && { code: 'invalid_data' }) });
   const head = {
     'content-type': 'application/json; charset=utf-8',

@@ -26,7 +26,7 @@ export function cutText(text: string): string {
   return text.slice(0, MAX_MESSAGE_CHARACTERS);
 }
 
-/** A JSON-RPC error that a node returned. `data` is not validated. */
+/** Thrown when a node returns a JSON-RPC error. `data` is not validated. */
 export class NodeError extends Error {
   readonly code: number;
   readonly data: unknown;

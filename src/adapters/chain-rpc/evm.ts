@@ -147,7 +147,7 @@ async function readContract(read: Read, to: string, data: Uint8Array): Promise<U
 interface FeeReading {
   /** The base fee, or the gas price of a chain without EIP-1559. */
   readonly price: bigint;
-  /** Undefined on a chain without EIP-1559. */
+  /** The priority fee per gas. Undefined on a chain without EIP-1559. */
   readonly tip: bigint | undefined;
 }
 

@@ -202,7 +202,7 @@ async function nextAddresses(round: Round, { watched }: TransferReading) {
 
 interface Outcome {
   readonly transfers: readonly ChainTransfer[];
-  /** Undefined when the address is finished. */
+  /** What must still be read for the address. Undefined when the address is finished. */
   readonly left: Unfinished | undefined;
 }
 

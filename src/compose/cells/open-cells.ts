@@ -70,7 +70,7 @@ export interface Cells {
 /** The connections of a server to its databases. They are opened without waiting for the databases. */
 export interface Connections {
   readonly cells: readonly [CellConnections, ...CellConnections[]];
-  /** Undefined for a deployment with one cell. */
+  /** The directory that has the cell of each app. Undefined for a deployment with one cell. */
   readonly directory: CellDirectory | undefined;
   close(): Promise<void>;
 }
@@ -95,7 +95,7 @@ export async function connectCells(
   };
 }
 
-/** Two cells of the cells file have the same database, whose jobs would run twice. */
+/** Thrown when two cells of the cells file have the same database, whose jobs would run twice. */
 class SharedDatabaseError extends StartError {
   constructor(first: string, second: string) {
     super(`the cells \`${first}\` and \`${second}\` have the same database and schema`);
@@ -274,8 +274,8 @@ const appIds = /^[A-Za-z0-9_-]{1,64}$/;
 /** The names of the cells of apps, as the directory has them. */
 interface CellNames {
   /**
-   * Returns the name of a cell that was found before, even while the directory is unavailable. A name that is older than
-   * `CACHE_MS` is looked up again in parallel with the request.
+   * Returns the name of a cell that was found before, even while the directory is unavailable. A name that is older
+   * than `CACHE_MS` is looked up again in parallel with the request.
    */
   cached(appId: string): string | undefined;
   /** Looks up an app. Returns undefined for an app without an entry. Throws unavailable. */

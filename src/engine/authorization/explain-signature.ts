@@ -35,8 +35,10 @@ interface Payload {
  * Classifies one signature: its encoding, the key for which it is valid, or the known mistake in the payload that was
  * signed.
  *
- * @param input `signature` base64; `payloads` canonical payloads; `keys` canonical SubjectPublicKeyInfo; `sentBody`
- * the body as it was sent, whose members may have another order.
+ * @param signature in base64.
+ * @param payloads the canonical payloads of the request.
+ * @param keys in canonical SubjectPublicKeyInfo.
+ * @param sentBody the body as it was sent, whose members may have another order.
  */
 export function explainSignature({
   signature,

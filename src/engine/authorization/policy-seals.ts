@@ -183,8 +183,8 @@ export function policiesAfter(before: WalletPolicies, body: PolicyFields, find: 
 }
 
 /**
- * Returns undefined if no policy is pinned. A wallet without pins is then sealed in the same way as before pins
- * existed.
+ * Returns the policies if at least one is pinned, else undefined: a wallet without pins is sealed in the form that
+ * wallets had before pins existed.
  */
 export function ifPinned(policies: WalletPolicies): WalletPolicies | undefined {
   const isPin = (pin: PolicyPin | 'wallet' | null): boolean => pin !== null && pin !== 'wallet';

@@ -15,7 +15,7 @@ import type { PinnedUsers, ReadVoucher, StoredVoucherKey, Voucher, VoucherConten
 
 /** The members of a key quorum. Nested key quorums appear as their references. */
 interface QuorumMembers {
-  /** Null means all members. */
+  /** The number of members that must sign. Null means all members. */
   readonly threshold: number | null;
   /** Canonical base64 SubjectPublicKeyInfo. */
   readonly publicKeys: readonly string[];
@@ -129,7 +129,10 @@ interface Surroundings {
   readonly records: QuorumsByReference;
   readonly userKeys: UserKeys;
   readonly vouchers: readonly Voucher[];
-  /** Undefined if the caller has not presented the voucher key. Users with pins are then ignored. */
+  /**
+   * Verifies the vouchers of users. Undefined if the caller has not presented the voucher key: users with pins are then
+   * ignored.
+   */
   readonly readVoucher: ReadVoucher | undefined;
   /**
    * The time at which expired user keys are excluded, Unix ms. Undefined for a change that the key store has already

@@ -53,14 +53,17 @@ export interface WalletAuthority {
   readonly signers: readonly string[];
   /** Whether the owner has allowed automations, which use the wallet without a signed request. */
   readonly isAutomated: boolean;
-  /** Undefined if no policy is pinned. */
+  /** The pinned policies. Undefined if no policy is pinned. */
   readonly policies?: WalletPolicies | undefined;
 }
 
 /** A caller's claim that it may use a wallet's key. Nothing in it has been verified. */
 export interface KeyUseClaim extends KnownQuorums {
   readonly authority: WalletAuthority;
-  /** Undefined for an automation. */
+  /**
+   * The signed requests, which show who authorized the use. Undefined for an automation, and for an intent whose
+   * signatures an earlier version collected.
+   */
   readonly evidence?: Evidence | undefined;
   /** The address of the wallet, if a policy applies or the task names an account. It is compared with the key. */
   readonly address?: string | undefined;

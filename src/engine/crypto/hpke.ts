@@ -43,7 +43,7 @@ const suites: Readonly<Record<HpkeAead, CipherSuite>> = {
  * Encrypts one message to a recipient: HPKE in Base mode with DHKEM(P-256, HKDF-SHA256) and HKDF-SHA256. Source: RFC
  * 9180 sections 4.1, 5.1.1 and 6.1; the seed is the input of DeriveKeyPair, section 7.1.3.
  *
- * @param input `recipientPublicKeyBytes`: a 65-byte point; `ephemeralSeed`: 32 random bytes, never reused.
+ * @param message `recipientPublicKeyBytes`: a 65-byte point; `ephemeralSeed`: 32 random bytes, never reused.
  * @returns the 65-byte encapsulated key, and ciphertext || tag.
  * @throws HpkeError
  */
@@ -75,7 +75,8 @@ export async function sealHpke(
 /**
  * Decrypts a message that `sealHpke` has encrypted. Source: RFC 9180 sections 5.1.1 and 6.1.
  *
- * @param input `recipientPrivateKeyBytes`: 32 bytes; `encapsulatedKey`: 65 bytes; `ciphertext`: with its 16-byte tag.
+ * @param message `recipientPrivateKeyBytes`: 32 bytes; `encapsulatedKey`: 65 bytes; `ciphertext`: with its 16-byte
+ * tag.
  * @throws HpkeError if any byte is wrong.
  */
 export async function openHpke(

@@ -21,7 +21,7 @@ export interface AggregationDefinition {
 /** The amount that one request adds to a group of an aggregation. */
 export interface Contribution {
   readonly groupKey: string;
-  /** Undefined if the metric or a group field cannot be read from the action. */
+  /** What the action adds to the sum. Undefined if the metric or a group field cannot be read from the action. */
   readonly amount: bigint | undefined;
 }
 
@@ -54,7 +54,7 @@ function atLeastZero(value: bigint): bigint {
 }
 
 /**
- * Compiles a condition of an aggregation. It may not refer to condition sets or other aggregations, because these
+ * Compiles a condition of an aggregation. It must not refer to condition sets or other aggregations, because these
  * could be deleted.
  */
 function compileOwnCondition(

@@ -34,7 +34,7 @@ export interface ResolvedField {
 
 /** One `field_source`: the methods it applies to and its fields. */
 export interface ConditionSource {
-  /** Undefined means every method. */
+  /** The methods whose rules can use the source. Undefined means every method. */
   readonly methods: readonly string[] | undefined;
   /**
    * Returns the field, or undefined if the source has no such field.

@@ -31,7 +31,9 @@ const MAX_TYPE_DEPTH = 8;
 // max gas || gas price || expiration || chain id
 const TAIL_BYTES = 8 + 8 + 8 + 1;
 
-/** Thrown for a variant that this decoder does not know. The chain adds variants from time to time. */
+/**
+ * Thrown when the bytes contain a variant that this decoder does not know. The chain adds variants from time to time.
+ */
 class UnknownVariantError extends Error {}
 
 /**

@@ -7,11 +7,11 @@ import type { SparkNetworkName } from './spark.ts';
 /** The fields of a Lightning invoice. Source: BOLT 11. */
 export interface LightningInvoice {
   readonly network: SparkNetworkName;
-  /** Undefined if the invoice leaves the amount to the payer. */
+  /** The amount in satoshis. Undefined if the payer chooses it. */
   readonly sats: bigint | undefined;
   /** Unix seconds, below 2^35. */
   readonly createdAtSeconds: number;
-  /** Undefined for the default of one hour. */
+  /** How long the invoice is valid. Undefined for the default of one hour. */
   readonly expirySeconds: number | undefined;
   /** SHA-256 of the preimage, 32 bytes. */
   readonly paymentHash: Uint8Array;

@@ -1,5 +1,5 @@
 /**
- * Thrown for input that cannot be signed. `field` is a JSON pointer into the caller's `params`, for example
+ * Thrown when input cannot be signed. `field` is a JSON pointer into the caller's `params`, for example
  * `/transaction/nonce`, or empty for all params. The message never contains keys or the bytes to sign.
  */
 export class SigningInputError extends Error {
@@ -15,7 +15,10 @@ export class SigningInputError extends Error {
 /** Thrown when a field has the wrong format or is out of range. */
 export class InvalidFieldError extends SigningInputError {}
 
-/** Thrown when a transaction cannot be encoded for the chain, or when the wallet is not its sender. */
+/**
+ * Thrown when a transaction is invalid for its chain: it cannot be encoded or decoded, is not signed as required, or
+ * does not fit the wallet.
+ */
 export class InvalidTransactionError extends SigningInputError {}
 
 /** Thrown when Solana wire bytes cannot be decoded, or when the wallet is not a required signer. */

@@ -61,7 +61,7 @@ export const useVerificationPage: Handler<'useVerificationPage'> = async ({ path
   }
   const place = { provider: 'bridge', environment };
   const known = await context.read((em) => getCustomerById(em, place, snapshot.id));
-  // The user or organization may have been deleted in the meantime.
+  // The user or organization may have been deleted after the customer left for the page.
   if (known !== undefined) await refreshCustomer(context, known);
   await context.runDueJobs();
   return verificationPageView(await findVerificationPage(context, path.token));

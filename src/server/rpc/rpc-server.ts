@@ -13,7 +13,7 @@ import { createTransportGuard, type TransportRules } from '../transport-guards.t
 interface Sender {
   /** Aborted when the sender disconnects. */
   readonly signal: AbortSignal;
-  /** Undefined for plain HTTP, over which no notifications can be sent. */
+  /** The lasting connection of the call, such as a WebSocket. Undefined for plain HTTP, which has no notifications. */
   readonly connection?: { readonly closed: AbortSignal; notify(message: object): void };
 }
 

@@ -10,7 +10,7 @@ interface GroupedHandle {
   flushed(): Promise<void>;
   /** Resolves when the disk can take the next commits; undefined if it can now. Never rejects. */
   diskFree(): Promise<void> | undefined;
-  /** Undefined for a database in memory, whose reads need no locks. */
+  /** The shared read transactions. Undefined for a database in memory, whose reads need no locks. */
   readonly reads: SharedReads | undefined;
 }
 
@@ -58,7 +58,7 @@ export interface GroupCommit {
 interface Waiting {
   count: number;
   readonly committed: Promise<Committed>;
-  /** Undefined until a transaction that has written waits for the disk. */
+  /** Resolves when the group's changes are on disk. Undefined while no transaction of the group has written. */
   onDisk: Promise<void> | undefined;
   resolve(committed: Committed): void;
   reject(error: unknown): void;

@@ -69,7 +69,7 @@ export interface SqliteSlot {
   readonly statements: Map<string, PreparedStatement>;
   readonly mutex: Mutex;
   readonly commits: GroupCommit;
-  /** Undefined for a database in memory. */
+  /** Syncs the write-ahead log after commits. Undefined for a database in memory. */
   readonly sync?: CommitSync | undefined;
   /** Called for every statement that fails. */
   readonly onFailure?: ((error: unknown) => void) | undefined;

@@ -1,6 +1,6 @@
 import type { Database as SqliteHandle } from 'better-sqlite3';
 
-/** Thrown for a SQLite file that cannot be upgraded to the schema of this version. */
+/** Thrown when a SQLite file cannot be upgraded to the schema of this version. */
 export class StorageVersionError extends Error {
   constructor(file: string, reason: string, options?: ErrorOptions) {
     super(

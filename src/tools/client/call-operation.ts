@@ -60,7 +60,7 @@ export interface CallInput {
   readonly path: Readonly<Record<string, string>>;
   /** A query parameter may occur several times. */
   readonly query: readonly (readonly [name: string, value: string])[];
-  /** Undefined if no body is sent. */
+  /** The value of the JSON body. Undefined if no body is sent. */
   readonly body: unknown;
 }
 

@@ -95,7 +95,7 @@ export function listenSecret(data: string | undefined): string {
     writeFileSync(file, `${created}\n`, { mode: 0o600, flag: 'wx' });
     return created;
   } catch {
-    // Another process has written the file in the meantime, or the folder is read-only.
+    // Another process has just written the file, or the folder is read-only.
     return readSecret(file) ?? created;
   }
 }

@@ -129,7 +129,7 @@ function readAnnouncement(file: string): RunningSandboxFile | undefined {
   try {
     return JSON.parse(readFileSync(file, 'utf8')) as RunningSandboxFile;
   } catch {
-    // The file was removed in the meantime.
+    // The file was removed after the folder was listed.
     return undefined;
   }
 }

@@ -75,7 +75,7 @@ export interface Row {
   readonly dimension: Dimension;
   /** A unique name such as `createWallet 400 invalid_data`. */
   readonly name: string;
-  /** Undefined for events and decisions. */
+  /** The `operationId` of an operation's row. Undefined for events and decisions. */
   readonly operation: string | undefined;
   readonly count: number;
 }

@@ -185,7 +185,7 @@ export function writeFiles(
   for (const { file, text, state } of planned) {
     if (state === 'unchanged') continue;
     makeFolder(dirname(file));
-    // `wx` also fails for a file that another process creates in the meantime, so it is not overwritten.
+    // `wx` also fails if another process has created the file since the check, so it is not overwritten.
     writeFileSync(file, text, { flag: state === 'written' ? 'wx' : 'w' });
   }
   return { outcomes: planned.map(({ path, state }) => ({ path, state })), inTheWay: [] };

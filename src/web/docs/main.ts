@@ -49,7 +49,7 @@ async function show(): Promise<void> {
       settings(),
       import('./operation-page.ts'),
     ]);
-    // The reader may have opened another page in the meantime.
+    // The reader may have opened another page while this one was loaded.
     if (operationIn(location.hash) !== id) return;
     main?.replaceChildren(operationPage(operation, known));
     document.title = `${operation.summary} · Custos`;

@@ -1,6 +1,6 @@
 import { type OperationId, type Operations, operations } from '../../sandbox/generated/operations.ts';
 
-/** An error response of the sandbox. `status` 0 means that there was no response. */
+/** Thrown when the sandbox returns an error response, or none: `status` is then 0. */
 export class ControlError extends Error {
   readonly status: number;
   readonly code: string | undefined;

@@ -51,7 +51,6 @@ function effectsWith(field: FaultField): SandboxFaultEffect[] {
   return (Object.keys(fieldsOf) as SandboxFaultEffect[]).filter((effect) => fieldsOf[effect].includes(field));
 }
 
-/** Returns the fields of the form for an effect. */
 export function formFields(effect: SandboxFaultEffect): readonly DraftField[] {
   return [...fieldsOf[effect], 'probability', 'count'];
 }

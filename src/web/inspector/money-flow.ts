@@ -65,9 +65,10 @@ function positive(all: readonly [string, bigint][]): readonly [string, bigint][]
 }
 
 /**
- * Returns the middles of labels as close to `middles` as possible, so that no label covers another or the edge.
+ * Moves the centres of labels down, then up, until no label overlaps another or crosses the edge.
  *
- * @param space the height of the picture, and the height that each label needs.
+ * @param height of the picture.
+ * @param each the height of a label.
  */
 export function spread(
   middles: readonly number[],

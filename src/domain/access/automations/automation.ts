@@ -82,7 +82,7 @@ type AutomationContext = Pick<OperationContext, 'app' | 'em'>;
 const MAX_PAGE = 100;
 
 /**
- * Finds an automation of the app.
+ * Finds an automation that the app created. The automations of deposit addresses (`isManaged`) are not found.
  *
  * @throws ApiError not_found
  */
@@ -93,7 +93,8 @@ export async function findAutomation({ app, em }: AutomationContext, id: string)
 }
 
 /**
- * Finds an automation that the caller is about to change, and locks it until the transaction ends.
+ * Finds an automation that the app created and that the caller is about to change, and locks it until the transaction
+ * ends. The automations of deposit addresses (`isManaged`) are not found.
  *
  * @throws ApiError not_found
  */
@@ -107,7 +108,8 @@ export async function findAutomationForUpdate(
 }
 
 /**
- * Lists one page of the app's automations, newest first.
+ * Lists one page of the automations that the app created, newest first, without those of deposit addresses
+ * (`isManaged`).
  *
  * CHOICE: an unknown `wallet_id` gives an empty list, as unknown values of other filters do.
  *

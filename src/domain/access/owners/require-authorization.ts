@@ -106,7 +106,7 @@ async function quorumsWith({ app, em }: OperationContext, keys: readonly string[
  * Returns the evidence with which the key store verifies that the request was authorized. Returns undefined if there is
  * none: while an automation runs, and for an intent whose signatures an earlier version collected.
  *
- * @param authorization the result of `requireAuthorization`.
+ * @param covered the payloads of the `Authorization` that `requireAuthorization` returned.
  */
 export function evidenceOf(
   { proof }: Pick<OperationContext, 'proof'>,

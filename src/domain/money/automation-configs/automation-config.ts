@@ -133,7 +133,10 @@ export async function createAutomation(
   return automation;
 }
 
-/** Locks the app's automations against concurrent creations, and refuses an automation beyond the limit. */
+/**
+ * Locks the app's automations against concurrent creations, and refuses an automation beyond the limit. The automations
+ * of deposit addresses (`isManaged`) do not count.
+ */
 async function requireBelowLimit(context: OperationContext): Promise<void> {
   await lockName(context.em, 'automations', `automations:${context.app.id}`);
   const count = await context.em.count(AutomationEntity, { appId: context.app.id, isManaged: 0 });

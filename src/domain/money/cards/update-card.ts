@@ -52,7 +52,7 @@ export async function askToChange(
   const { issuer, card } = await findWithIssuer(context, cardId, environment);
   checkChange(body);
   requireUsable(card);
-  // CHOICE: a user who may no longer have cards may not unfreeze one either.
+  // CHOICE: a user who can no longer get cards cannot unfreeze one either.
   if (status === 'active' && card.status === 'inactive') {
     await requireReady(context, environment, await lookAtCustomer(context, environment));
   }
@@ -183,7 +183,7 @@ export interface DueCard {
 /**
  * Claims cards with changes to report, most overdue first. The claim of a dead process expires.
  *
- * @param wanted `busy`: environments whose cards are left out.
+ * @param busy environments whose cards are left out.
  */
 export async function claimDueCards(
   em: SqlEntityManager,

@@ -54,7 +54,8 @@ function viewOf(account: StoredFiatAccount) {
 type FindContext = Pick<OperationContext, 'app' | 'em'>;
 
 /**
- * Lists the bank accounts of a user or an organization in one environment of a provider, newest first.
+ * Lists the bank accounts of a user or an organization in one environment of a provider, newest first, without deleted
+ * ones.
  *
  * @throws ApiError not_found
  */

@@ -231,7 +231,7 @@ export async function expediteChecks(
 /**
  * Claims due customers, most overdue first. The claim of a dead process is released or expires.
  *
- * @param wanted `busy`: providers whose customers are left out.
+ * @param busy providers whose customers are left out.
  */
 export async function claimDueCustomers(
   em: SqlEntityManager,

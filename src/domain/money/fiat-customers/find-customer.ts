@@ -31,7 +31,7 @@ export async function findFiatEntity(
 /**
  * Locks a user or an organization against deletion until the transaction ends.
  *
- * @param entity with its full id.
+ * @param id the full id, with the prefix of a user's id.
  * @throws ApiError not_found
  */
 export async function lockFiatEntity(

@@ -53,7 +53,7 @@ const selectDue = prepareQuery<Wanted, SentDeposit>(dueOf);
 /**
  * Claims sent deposits whose transactions are due for a check, most overdue first.
  *
- * @param wanted `busy`: chains whose deposits are left out, under the names that deposits use.
+ * @param busy chains whose deposits are left out, under the names that deposits use.
  */
 export async function claimSentDeposits(
   em: SqlEntityManager,

@@ -342,7 +342,7 @@ const selectDue = prepareQuery<Wanted, { id: string }>(dueOf);
 /**
  * Claims accounts that wait for their instructions, and deactivated accounts that are still open at the provider.
  *
- * @param wanted `busy`: providers whose accounts are left out.
+ * @param busy providers whose accounts are left out.
  */
 export async function claimDueAccounts(
   em: SqlEntityManager,

@@ -33,8 +33,8 @@ export interface TronPlan {
 /**
  * Fills in the reference block, expiration and timestamp of a transaction, and simulates it.
  *
- * @throws ApiError and SigningInputError: invalid_data, also when the owner is not the wallet; not_supported;
- * insufficient_funds, transaction_execution_failure, transaction_broadcast_failure.
+ * @throws ApiError and SigningInputError: invalid_data, also when the contract's `owner_address` is not the wallet's
+ * address; not_supported; insufficient_funds, transaction_execution_failure, transaction_broadcast_failure.
  */
 export async function planTron(
   context: Pick<OperationContext, 'chains' | 'nowMs'>,

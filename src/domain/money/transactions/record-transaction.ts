@@ -225,7 +225,7 @@ export async function findSent(
 
 type GasContext = Pick<OperationContext, 'em' | 'ids' | 'notes' | 'nowMs' | 'prices'>;
 
-/** The source of a cost in events, by the method that sent the transaction. */
+/** The `source_type` of a cost event, by the method of the transaction; `rpc` for all others. */
 const sourceTypes: Readonly<Record<string, string>> = {
   transfer: 'wallet-action-transfer',
   swap: 'wallet-action-swap',

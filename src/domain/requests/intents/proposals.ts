@@ -91,7 +91,7 @@ interface Proposal<Id extends OperationId, Row> {
   check(context: OperationContext, subject: Subject<Row>, input: ProposedInput<Id>): Promise<void>;
   /** Returns the resource before the change, in wire form. */
   priorState?(context: OperationContext, subject: Subject<Row>, path: Operations[Id]['path']): unknown;
-  /** Absent, because this operation needs no plan. For an operation that needs one, see `PlannedProposal`. */
+  /** Always absent: this operation needs no plan. For an operation that needs one, see `PlannedProposal`. */
   readonly plan?: never;
   /**
    * Reads from the response the id of the wallet action that the execution started. The action's outcome settles the

@@ -18,7 +18,7 @@ import { askUnderRecordedOwner, findWalletKey, loadKeyUseClaim } from '../../wal
 
 /**
  * Exports a wallet's private key or its seed phrase to its owner, encrypted to the recipient's key (HPKE). The policy
- * methods `exportPrivateKey` and `exportSeedPhrase` apply. Additional signers may not export.
+ * methods `exportPrivateKey` and `exportSeedPhrase` apply. Additional signers cannot export.
  *
  * @param at JSON pointer to the fields of the export in the body: the root, or `/params` of an RPC request.
  * @throws ApiError not_found; invalid_data for an invalid recipient key; invalid_request for the phrase of a wallet

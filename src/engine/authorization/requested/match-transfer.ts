@@ -36,15 +36,15 @@ import type { SignTask } from './match-task.ts';
 
 /** The asset, amount and recipient that a transaction moves. */
 interface SignedMovement extends Movement {
-  /** Only set if the transaction names its chain. */
+  /** The chain that the transaction names. Undefined if it names none. */
   readonly caip2?: string | undefined;
-  /** Only set if the transaction contains the decimals of the token, which the chain then checks. */
+  /** The decimals of the token, which the chain checks. Undefined if the transaction does not contain them. */
   readonly decimals?: number | undefined;
 }
 
 interface TransferForm {
   readonly method: string;
-  /** Undefined for a transaction that is not exactly one transfer. */
+  /** Reads the transfer from the params. Returns undefined if the transaction is not exactly one transfer. */
   readonly read: (params: Fields) => SignedMovement | undefined;
 }
 

@@ -51,7 +51,9 @@ function isWhole(request: AskedOfWallet | undefined, method: string): boolean {
 
 interface FilledFees {
   readonly chain_id?: Quantity | undefined;
-  /** Undefined if the task has no fee, or if the caller set the fee. */
+  /**
+   * Returns the excess if a fee is above the ceilings. Undefined if the task has no fee, or if the caller set the fee.
+   */
   readonly excessIn?: (ceilings: EvmCeilings) => FeeExcess | undefined;
 }
 

@@ -11,7 +11,7 @@ export interface SolanaInstruction {
   readonly programId: string;
   /** `token` covers the token program and Token-2022. */
   readonly program: 'system' | 'token' | 'other';
-  /** Undefined for other programs and for unknown instructions. */
+  /** The name that policies use. Undefined for other programs and for unknown instructions. */
   readonly instructionName: string | undefined;
   /** Describes the instruction if its program is known but rules cannot read it. */
   readonly unread?: string | undefined;

@@ -90,7 +90,7 @@ export async function authorize(parts: CardParts, order: Authorization): Promise
   return parts.store.atomically(() => {
     const known = findByReference(parts, order, 'purchase');
     if (known !== undefined) return viewOf(known);
-    // Read the card again, because it may have been frozen in the meantime.
+    // Read the card again, because it may have been frozen since the first read.
     const card = findCard(parts, order.cardId)!;
     const refusal = chain === undefined ? 'declined_by_issuer' : refusalOf(parts, { card, order, isReady });
     const taken = refusal ?? take(parts, { card, chain: chain!, cents: order.cents });

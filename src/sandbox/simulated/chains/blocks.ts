@@ -14,8 +14,8 @@ export interface Machine<Plan> {
   readiness(entry: PoolEntry<Plan>, nowSeconds: number): 'ready' | 'waits' | 'replaced' | 'drop';
   /**
    * Executes a ready transaction and charges its fee. Stores nothing until the returned function is called, in a
-   * transaction of the store. That function returns undefined if the state that the execution has read has changed in
-   * the meantime.
+   * transaction of the store. That function stores nothing and returns undefined if the state that the execution has
+   * read has changed since.
    */
   execute(entry: PoolEntry<Plan>, block: Block): Promise<() => Execution | undefined>;
   /** Returns the hash of the transaction that used the nonce of a `replaced` transaction. */

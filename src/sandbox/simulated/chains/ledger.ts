@@ -10,7 +10,7 @@ export const NATIVE = '';
 
 const MAX_AMOUNT = 2n ** 256n - 1n;
 
-/** Thrown to revert an execution. The message becomes the revert reason. */
+/** Thrown when an execution must be reverted. The message becomes the revert reason. */
 export class RevertError extends Error {
   /** Whether the cause is that the account has too little of the native asset. */
   readonly isShortfall: boolean;
@@ -186,6 +186,7 @@ export function readWithBigints(text: string): unknown {
   );
 }
 
+/** Thrown when work is done whose changes must not stay, so that the store rolls them back. Only `rollBack` sees it. */
 class RollBackError extends Error {}
 
 /** Runs `work`, rolls back its changes to the store, and returns its result. */

@@ -20,7 +20,7 @@ export interface PoolEntry<Plan> {
 interface Reorganization {
   /** The number of later blocks after which the block is abandoned. */
   readonly blocks: number;
-  /** Undefined before the first inclusion. */
+  /** The block that first includes the transaction and is then abandoned. Undefined before it is produced. */
   readonly abandonedBlock: number | undefined;
 }
 

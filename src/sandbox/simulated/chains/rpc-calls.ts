@@ -27,7 +27,10 @@ export type RpcOutcome =
   | { readonly result: unknown }
   | { readonly error: { readonly code: number; readonly message: string; readonly data?: unknown } };
 
-/** A JSON-RPC error, with the code and the message that a node of the chain would send. */
+/**
+ * Thrown when a JSON-RPC call must be answered with an error. It has the code and the message that a node of the chain
+ * would send.
+ */
 export class RpcError extends Error {
   readonly code: number;
   readonly data: unknown;

@@ -72,7 +72,8 @@ export function hostedPage(parts: FiatParts, id: string): HostedPage | undefined
 
 /**
  * Applies a customer's action on the hosted page: accepting the terms, or completing or declining the verification.
- * The office then decides as after a submission. Returns false if the page no longer offers the action.
+ * The office then decides in the same way as when the data is submitted through the API. Returns false if the page no
+ * longer offers the action.
  */
 export function useHostedPage(parts: FiatParts, id: string, action: PageAction): boolean {
   return parts.store.atomically(() => {

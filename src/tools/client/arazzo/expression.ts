@@ -134,7 +134,7 @@ export function asText(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-/** Thrown for a condition that is not one of Arazzo's simple conditions. */
+/** Thrown when a condition is not one of Arazzo's simple conditions. */
 export class InvalidConditionError extends Error {
   constructor(message: string) {
     super(message);

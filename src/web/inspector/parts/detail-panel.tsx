@@ -16,7 +16,7 @@ interface DetailPanelProps {
   readonly error?: string;
   readonly isLoading?: boolean;
   readonly retry?: () => void;
-  /** Empty while what is open is loaded. */
+  /** The tabs of the open row. Empty while the row is loaded. */
   readonly tabs?: readonly Tab[];
   /** The content of a panel without tabs. */
   readonly children?: ComponentChildren;

@@ -18,7 +18,7 @@ const POOL_CHAIN = 'base';
 
 export interface SendBoxProps {
   readonly wallet: Wallet;
-  /** Undefined while it is loaded. Null for a wallet without an owner. */
+  /** The owner of the wallet: undefined while it is loaded, null if there is none. */
   readonly owner: SandboxOwner | null | undefined;
 }
 

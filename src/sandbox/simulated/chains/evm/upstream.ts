@@ -48,7 +48,7 @@ export class UpstreamUnavailableError extends ChainUnavailableError {
   readonly unavailable = 'the node of the forked chain';
 }
 
-/** Thrown by a read of state that has not been fetched from the real chain yet. */
+/** Thrown when state is read that has not been fetched from the real chain yet. */
 class MissingStateError extends Error {
   readonly load: () => Promise<void>;
 

@@ -41,7 +41,7 @@ export function addToPool(
 /**
  * Executes a transaction and rolls back its changes.
  *
- * @param options.inspect called before the rollback.
+ * @param inspect called before the rollback.
  */
 export function preflight(
   parts: SolanaParts,

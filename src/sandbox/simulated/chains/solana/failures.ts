@@ -11,7 +11,7 @@ export type TransactionError =
   | { readonly InsufficientFundsForRent: { readonly account_index: number } }
   | { readonly DuplicateInstruction: number };
 
-/** Thrown by a program when its instruction fails. */
+/** Thrown when an instruction of a program fails. */
 export class InstructionFailureError extends Error {
   readonly error: InstructionError;
 

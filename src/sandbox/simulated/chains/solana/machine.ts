@@ -116,7 +116,7 @@ function programError(
  * Executes a transaction and stores its changes. A failed transaction still pays the fee. Must be called in a
  * transaction of the store.
  *
- * @param options.isReverted whether a sentinel or a tester makes the transaction fail.
+ * @param isReverted whether a sentinel or a tester makes the transaction fail.
  */
 export function runSolana(
   state: SolanaState,

@@ -72,7 +72,7 @@ export interface ResolvedSolana {
 interface Budget {
   readonly units: bigint;
   readonly microLamportsPerUnit: bigint;
-  /** Undefined if the instructions are valid. */
+  /** The first fault of the instructions. Undefined if they are valid. */
   readonly error: TransactionError | undefined;
 }
 

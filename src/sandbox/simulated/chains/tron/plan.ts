@@ -17,7 +17,7 @@ export interface TronPlan {
   readonly to: string;
   readonly amount: bigint;
   readonly isContractCall: boolean;
-  /** Null unless the calldata is a TRC-20 call. */
+  /** The TRC-20 call in the calldata. Null if the calldata is anything else. */
   readonly token: TokenCall | null;
   readonly feeLimit: bigint;
   readonly expirationMs: number;

@@ -112,10 +112,10 @@ export interface VaultChange {
 }
 
 /**
- * Prepares a change of a vault, after paying its interest. Assets that it shall not be able to pay out are lent to the
- * borrower. Stores nothing until `store` is called, in a transaction of the store; `store` returns false if the state
- * has changed in the meantime. If `rawLiquidity` exceeds what the vault could pay out, there is no `store`, and `most`
- * is the maximum.
+ * Prepares a change of a vault, after paying its interest. To reduce what the vault can pay out, assets are lent to the
+ * borrower. Nothing is stored until `store` is called, in a transaction of the store; it returns false if the state has
+ * changed since the preparation. If `rawLiquidity` exceeds what the vault could pay out, there is no `store`, and
+ * `most` is the maximum.
  */
 export async function changeVault(
   interpreter: Interpreter,

@@ -78,7 +78,7 @@ export async function orUpstream(
   const found = await ask(upstream, method, params);
   if (!isRecord(found)) return found;
   const block = found.blockNumber ?? found.number;
-  // The real chain has produced more blocks in the meantime. They are not part of this chain.
+  // The real chain has produced more blocks since the fork. They are not part of this chain.
   return block != null && numberOf(block, 'block') > BigInt(upstream.block) ? null : found;
 }
 

@@ -57,7 +57,7 @@ import { blockView, inBlock, quantity, receiptView, transactionBy } from './view
 export interface RpcChain {
   readonly parts: EvmParts;
   broadcast(signedBytes: Uint8Array): Promise<BroadcastOutcome>;
-  /** Undefined for a chain without user operations. */
+  /** The bundler of user operations. Undefined for a chain without them. */
   readonly bundler: Bundler | undefined;
 }
 

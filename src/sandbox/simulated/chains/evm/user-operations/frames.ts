@@ -8,7 +8,7 @@ import type { EvmLog } from '../receipts.ts';
 const { errorMessages: errors } = EVMError;
 const MAX_DEPTH = 1_024;
 
-/** Thrown by a native program to revert with this data. */
+/** Thrown when a native program reverts. `data` is the revert data. */
 export class ProgramRevertError extends Error {
   readonly data: Uint8Array;
 
