@@ -5,7 +5,8 @@ import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
 import { LinkedAccountEntity } from '../user-records/user.entity.ts';
 
-// KYSELY: a prepared read for every use of a wallet whose owner has pinned users, and an upsert.
+// KYSELY: an insertion that tolerates the same row from another server, and a change of `user_keys`, whose entity
+// belongs to a higher layer.
 
 type Context = Pick<OperationContext, 'app' | 'em'> & {
   readonly keyStore: Pick<Services['keyStore'], 'loginApps'>;

@@ -7,6 +7,7 @@ import type { OperationContext } from '../../../ports/operation-context.ts';
 import { pageOf } from '../../../storage/find-page.ts';
 import { type ExpiringTable, graceOf } from '../../../storage/schema/partitions.ts';
 import { announceDelivery, recordEventForOne } from '../../base/events/events.ts';
+import { OutboxEventEntity } from '../../base/events/outbox-event.entity.ts';
 import type { Tables } from '../../tables.ts';
 import { deliveryIdOf, markDue } from './fan-out-events.ts';
 import { WebhookDeliveryEntity } from './webhook.entity.ts';
@@ -204,8 +205,6 @@ async function getDelivery(
     .executeTakeFirst();
 }
 
-// KYSELY: the log can hold a million events, so the database counts them.
-
 /** The number of recorded events of a type, and of their deliveries that endpoints acknowledged. */
 interface EventCount {
   readonly type: string;
@@ -215,25 +214,13 @@ interface EventCount {
 
 /** Counts the events of all apps, sorted by type. */
 export async function countEvents(em: SqlEntityManager): Promise<EventCount[]> {
-  const db = em.getKysely<Tables>();
-  const recorded = await db
-    .selectFrom('outbox_events')
-    .select(['type', ({ fn }) => fn.countAll().as('count')])
-    .groupBy('type')
-    .orderBy('type')
-    .execute();
-  const delivered = await db
-    .selectFrom('webhook_deliveries')
-    .select(['event_type', ({ fn }) => fn.countAll().as('count')])
-    .where('status', '=', 'delivered')
-    .groupBy('event_type')
-    .execute();
-  const acknowledged = new Map(delivered.map(({ event_type: type, count }) => [type, Number(count)]));
-  return recorded.map(({ type, count }) => ({
-    type,
-    recorded: Number(count),
-    acknowledged: acknowledged.get(type) ?? 0,
-  }));
+  const recorded = await em.countBy(OutboxEventEntity, 'type');
+  const acknowledged = await em.countBy(WebhookDeliveryEntity, 'eventType', {
+    where: { status: 'delivered' },
+  });
+  return Object.keys(recorded)
+    .sort()
+    .map((type) => ({ type, recorded: recorded[type] ?? 0, acknowledged: acknowledged[type] ?? 0 }));
 }
 
 // HOT: one row for every event and endpoint (bench `webhooks`).

@@ -25,7 +25,7 @@ export function claimedUntil({ nowMs }: Claimant): { readonly $gt: number; reado
 /** A bound for the query; no installation has that many processes. */
 const MAX_PROCESSES = 1_000;
 
-// KYSELY: one statement for the heartbeat, because every process sends one per second to every cell.
+// KYSELY: one update returns the heartbeats of all other processes, by `returning` with a subquery.
 
 const countOwn = prepareQuery<{ owner: string }, { others: string | null }>((database, { owner }) =>
   database

@@ -16,7 +16,6 @@ import { ExecutionEntity, type StoredExecution } from '../../access/automations/
 import { loadQuorums } from '../../access/owners/owner-quorums.ts';
 import { UserEntity } from '../../access/user-records/user.entity.ts';
 import { recordEvent } from '../../base/events/events.ts';
-import type { Tables } from '../../tables.ts';
 import { originOf } from '../../wallets/wallet-automations/trigger-automations.ts';
 import { WalletEntity } from '../../wallets/wallets/wallet.entity.ts';
 import { dropExecution, findSweep, moveExecution, putOffExecution } from './executions.ts';
@@ -209,19 +208,18 @@ async function requireConsent(
   { appId, walletId, agreedById, destinationWalletId }: StoredExecution,
   isLocked = false,
 ): Promise<{ readonly address: string }> {
-  const query = em
-    .getKysely<Tables>()
-    .selectFrom('wallets')
-    .select(['address', 'owner_id', 'archived_at_ms', 'exported_at_ms'])
-    .where('id', '=', walletId);
-  const wallet = await (isLocked ? query.forUpdate() : query).executeTakeFirst();
-  if (wallet === undefined || wallet.archived_at_ms !== null) {
+  const wallet = await em.findOne(
+    WalletEntity,
+    { id: walletId },
+    { disableIdentityMap: true, ...(isLocked ? lockForUpdate : {}) },
+  );
+  if (wallet === null || wallet.archivedAtMs !== null) {
     throw new ApiError('invalid_state', 'the wallet was archived after the deposit');
   }
-  if (wallet.exported_at_ms !== null) {
+  if (wallet.exportedAtMs !== null) {
     throw new ApiError('invalid_state', 'the wallet was exported after the deposit');
   }
-  if (wallet.owner_id !== agreedById) {
+  if (wallet.ownerId !== agreedById) {
     throw new ApiError('invalid_state', 'the owner of the wallet changed after the deposit');
   }
   await requireOwnerWhoCanSign(em, appId, agreedById);

@@ -16,14 +16,13 @@ import {
   unwrapPlan,
 } from '../../../ports/operation-context.ts';
 import { readChain, requireKnownChain } from '../../access/chains/chains.ts';
-import type { Tables } from '../../tables.ts';
 import { authorizeUse } from '../../wallets/wallet-uses/use-wallet.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet.entity.ts';
 import type { BuildTransaction } from '../sending/broadcast.ts';
 import { callChain } from '../sending/call-chain.ts';
 import { planCalls } from '../sending/plan-calls.ts';
-import type { WalletActionRow } from '../wallet-actions/wallet-action.entity.ts';
+import { WalletActionEntity, type WalletActionRow } from '../wallet-actions/wallet-action.entity.ts';
 import { requireFreshNonce } from '../wallet-actions/wallet-action.ts';
 import { startEarnAction } from './earn-deposits.ts';
 import {
@@ -309,7 +308,6 @@ interface MovedFilter {
   readonly type: 'earn_deposit' | 'earn_withdraw';
 }
 
-// KYSELY: reads only the columns that are summed, in batches.
 async function movedBy(
   { em }: OperationContext,
   wallet: WalletRow,
@@ -317,17 +315,16 @@ async function movedBy(
 ): Promise<bigint> {
   let sum = 0n;
   for (let after = ''; ; ) {
-    const rows = await em
-      .getKysely<Tables>()
-      .selectFrom('wallet_actions')
-      .select(['id', 'details', 'outcome'])
-      .where('wallet_id', '=', wallet.id)
-      .where('type', '=', type)
-      .where('status', '=', 'succeeded')
-      .where('id', '>', after)
-      .orderBy('id')
-      .limit(BATCH)
-      .execute();
+    const rows = await em.find(
+      WalletActionEntity,
+      { walletId: wallet.id, type, status: 'succeeded', id: { $gt: after } },
+      {
+        fields: ['id', 'details', 'outcome'],
+        orderBy: { id: 'asc' },
+        limit: BATCH,
+        disableIdentityMap: true,
+      },
+    );
     for (const { details, outcome } of rows) {
       const moved = { ...JSON.parse(details), ...JSON.parse(outcome ?? '{}') };
       if (moved.vault_id === vault.id) sum += BigInt(moved.raw_amount);

@@ -11,7 +11,7 @@ import type { Tables } from '../../tables.ts';
 import { FiatDepositAccountEntity, FiatDepositEntity } from './fiat-deposit.entity.ts';
 import { recordDepositCompleted } from './record-fiat-deposits.ts';
 
-// KYSELY: rows are claimed with `skip locked`.
+// KYSELY: a claim joins deposits with their accounts and wallets, and locks only the deposits.
 
 /** CHOICE: the interval at which a chain is polled for the transaction of a deposit. */
 const AGAIN_MS = 2000;

@@ -1,5 +1,4 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import type { Kysely } from 'kysely';
 import { decimalText, readDecimal } from '../../../engine/assets/decimal.ts';
 import type { KnownAsset } from '../../../engine/assets/known-assets.ts';
 import { ApiError, notFound } from '../../../errors.ts';
@@ -16,10 +15,8 @@ import {
   type Services,
   unwrapPlan,
 } from '../../../ports/operation-context.ts';
-import { lockForUpdate } from '../../../storage/locks.ts';
+import { lockForUpdate, lockUnlocked } from '../../../storage/locks.ts';
 import { depositInstructionsBinding } from '../../base/sealed-keys/sealed-keys.ts';
-import { prepareQuery } from '../../prepared-query.ts';
-import type { Tables } from '../../tables.ts';
 import { findWallet, findWalletForUpdate } from '../../wallets/wallets/find-wallet.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet.entity.ts';
 import { fiatRefusal, providerCurrencies, providerKey } from '../external-fiat-accounts/check-account.ts';
@@ -313,31 +310,11 @@ async function requireRoom({ em }: Pick<PlanContext, 'em'>, walletId: string): P
   throw new ApiError('invalid_request', `expected at most ${MAX_ACCOUNTS} fiat deposit accounts of a wallet`);
 }
 
-// KYSELY: rows are claimed with `skip locked`.
-
 /**
  * CHOICE: the interval at which a provider is polled for instructions that it is preparing, and at which a request to
  * close an account is repeated.
  */
 const AGAIN_MS = 2000;
-
-interface Wanted {
-  readonly nowMs: number;
-  readonly limit: number;
-}
-
-const dueOf = (database: Kysely<Tables>, { nowMs, limit }: Wanted) =>
-  database
-    .selectFrom('fiat_deposit_accounts')
-    .select('id')
-    .where('next_check_at_ms', '<=', nowMs)
-    .orderBy('next_check_at_ms')
-    .orderBy('id')
-    .limit(limit)
-    .forUpdate()
-    .skipLocked();
-
-const selectDue = prepareQuery<Wanted, { id: string }>(dueOf);
 
 /**
  * Claims accounts that wait for their instructions, and deactivated accounts that are still open at the provider.
@@ -349,21 +326,11 @@ export async function claimDueAccounts(
   nowMs: number,
   { busy, limit }: { readonly busy: readonly FiatPlace[]; readonly limit: number },
 ): Promise<readonly StoredFiatDepositAccount[]> {
-  const wanted = { nowMs, limit };
-  const rows =
-    busy.length === 0
-      ? (await selectDue(em, wanted)).rows
-      : await dueOf(em.getKysely<Tables>(), wanted)
-          .where(({ and, not, eb }) =>
-            and(
-              busy.map(({ provider, environment }) =>
-                not(and([eb('provider', '=', provider), eb('environment', '=', environment)])),
-              ),
-            ),
-          )
-          .execute();
-  if (rows.length === 0) return [];
-  const due = await em.find(FiatDepositAccountEntity, { id: { $in: rows.map(({ id }) => id) } });
+  const due = await em.find(
+    FiatDepositAccountEntity,
+    { nextCheckAtMs: { $lte: nowMs }, $and: busy.map((place) => ({ $not: place })) },
+    { orderBy: { nextCheckAtMs: 'asc', id: 'asc' }, limit, ...lockUnlocked },
+  );
   for (const account of due) account.nextCheckAtMs = nowMs + AGAIN_MS;
   await em.flush();
   return due;

@@ -36,7 +36,7 @@ export async function costInUsd(
   return gas.map(({ asset, amount }) => worthOf(amount, priceOf(asset) ?? ZERO)).reduce(add, ZERO);
 }
 
-// KYSELY: transactions are read as plain rows. Jobs claim them with `skip locked` and change them by compare-and-set.
+// KYSELY: see `TransactionRow` in `transaction.entity.ts`.
 
 const MAX_SPAN_MS = 30 * 24 * 60 * 60 * 1000;
 

@@ -7,7 +7,7 @@ import { releasedStatuses } from '../transactions/transaction.entity.ts';
 import type { BuiltTransaction } from './broadcast.ts';
 import type { Account } from './nonces.ts';
 
-// KYSELY: transactions are read as plain rows.
+// KYSELY: joins restores with the accepted accounts, and reads the highest nonce of an account.
 
 /** The last restore, if it concerns this account. Without a restore, this is the only query. */
 const selectRestore = prepareQuery<Account, { noticedAtMs: number; isAccepted: string | null }>(

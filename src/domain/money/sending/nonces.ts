@@ -13,7 +13,7 @@ import {
   type TransactionStatus,
 } from '../transactions/transaction.entity.ts';
 
-// KYSELY: transactions are read as plain rows. Jobs claim them with `skip locked` and change them by compare-and-set.
+// KYSELY: see `TransactionRow` in `transaction.entity.ts`.
 
 type NonceContext = Pick<OperationContext, 'em' | 'nowMs'>;
 
@@ -198,8 +198,6 @@ function withoutUnsent<Row extends OwnRow>(rows: readonly Row[]): Row[] {
     return !isUnsent;
   });
 }
-
-// KYSELY: transactions are read as plain rows, joined with other tables.
 
 /** A transaction whose nonces are to be reserved. */
 interface NonceDraft {

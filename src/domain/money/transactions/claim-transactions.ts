@@ -12,7 +12,7 @@ import {
   transactionColumns,
 } from './transaction.entity.ts';
 
-// KYSELY: transactions are read as plain rows. Jobs claim them with `skip locked` and change them by compare-and-set.
+// KYSELY: see `TransactionRow` in `transaction.entity.ts`.
 
 /** A transaction that is due for a status check. */
 export interface DueTransaction extends TransactionRow {

@@ -6,9 +6,9 @@ import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet.entity.ts';
 import type { Asked } from './list-transactions.ts';
-import { type TransactionRow, transactionColumns } from './transaction.entity.ts';
+import { TransactionEntity, type TransactionRow, transactionColumns } from './transaction.entity.ts';
 
-// KYSELY: transactions are read as plain rows. Jobs claim them with `skip locked` and change them by compare-and-set.
+// KYSELY: see `TransactionRow` in `transaction.entity.ts`.
 
 type FindContext = Pick<OperationContext, 'app' | 'em'>;
 
@@ -143,12 +143,10 @@ export async function selectHashes(
   hashes: readonly string[],
 ): Promise<ReadonlySet<string | null>> {
   if (hashes.length === 0) return new Set();
-  const rows = await em
-    .getKysely<Tables>()
-    .selectFrom('transactions')
-    .select('transaction_hash')
-    .where('wallet_id', '=', id)
-    .where('transaction_hash', 'in', hashes)
-    .execute();
-  return new Set(rows.map((row) => row.transaction_hash));
+  const rows = await em.find(
+    TransactionEntity,
+    { walletId: id, transactionHash: { $in: [...hashes] } },
+    { fields: ['transactionHash'], disableIdentityMap: true },
+  );
+  return new Set(rows.map((row) => row.transactionHash));
 }

@@ -44,7 +44,7 @@ function nextCheckAt(
   return nowMs + Math.min(RAREST_CHECK_MS, Math.max(FIRST_CHECK_MS, Math.floor(ageMs / PART_OF_AGE)));
 }
 
-// KYSELY: transactions are read as plain rows. Jobs claim them with `skip locked` and change them by compare-and-set.
+// KYSELY: see `TransactionRow` in `transaction.entity.ts`.
 
 type AdvanceContext = Pick<OperationContext, 'chains' | 'em' | 'ids' | 'notes' | 'nowMs' | 'prices'>;
 

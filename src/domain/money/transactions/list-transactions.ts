@@ -25,7 +25,7 @@ import {
 } from './find-transaction.ts';
 import { type TransactionRow, transactionColumns } from './transaction.entity.ts';
 
-// KYSELY: transactions are read as plain rows. Jobs claim them with `skip locked` and change them by compare-and-set.
+// KYSELY: see `TransactionRow` in `transaction.entity.ts`.
 
 /** One entry of the list: one of our transactions, or a transfer from the chain's list. */
 type Seen = { readonly atMs: number } & (

@@ -7,15 +7,15 @@ import type { OperationContext } from '../../../ports/operation-context.ts';
 import { lockForUpdate } from '../../../storage/locks.ts';
 import { recordEvent } from '../../base/events/events.ts';
 import type { Claimant } from '../../base/processes/server-processes.ts';
-import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
 import {
   type TriggerDeposit,
   triggerAutomations,
 } from '../../wallets/wallet-automations/trigger-automations.ts';
+import { WalletEntity } from '../../wallets/wallets/wallet.entity.ts';
 import { ChainPositionEntity, TransactionEntity, type TransactionRow } from './transaction.entity.ts';
 
-// KYSELY: transactions are read as plain rows. Jobs claim them with `skip locked` and change them by compare-and-set.
+// KYSELY: joins deposits with their accounts, claims by compare-and-set with `returning`, and reads distinct addresses.
 
 /**
  * Records the `wallet.funds_*` events of one of our transactions once it is included: withdrawn for the sender,
@@ -67,17 +67,10 @@ async function recordFundsDeposited(
     readonly block: { readonly number: number };
   },
 ): Promise<void> {
-  const receivers = await context.em
-    .getKysely<Tables>()
-    .selectFrom('wallets')
-    .select(['id', 'app_id'])
-    .where('address', '=', payload.recipient)
-    .where('archived_at_ms', 'is', null)
-    .orderBy('id')
-    .execute();
+  const receivers = await walletsAt(context.em, [payload.recipient]);
   for (const receiver of receivers) {
     await recordEvent(context, {
-      appId: receiver.app_id,
+      appId: receiver.appId,
       type: 'wallet.funds_deposited',
       payload: {
         ...payload,
@@ -87,7 +80,7 @@ async function recordFundsDeposited(
     });
   }
   const deposits = receivers.map((receiver) => ({
-    ...{ appId: receiver.app_id, walletId: receiver.id, caip2 },
+    ...{ appId: receiver.appId, walletId: receiver.id, caip2 },
     assetAddress: normalizeAddress(token ?? 'native'),
     rawAmount: BigInt(payload.amount),
     transferKey: transactionId,
@@ -123,10 +116,6 @@ interface Claim {
   readonly after: string | undefined;
 }
 
-const selectPosition = prepareQuery<{ caip2: string }, { position: string }>((database, { caip2 }) =>
-  database.selectFrom('chain_positions').select('position').where('caip2', '=', caip2),
-);
-
 /**
  * Claims the reading of a chain's next transfers, so that only one process reads them.
  *
@@ -143,8 +132,9 @@ export async function claimTransfers(
   }: Claimant & { readonly caip2: string; readonly leaseMs?: number | undefined },
 ): Promise<Claim | undefined> {
   if (leaseMs === undefined) {
-    const { rows } = await selectPosition(em, { caip2 });
-    return { after: positionOf(rows[0] ?? null) };
+    return {
+      after: positionOf(await em.findOne(ChainPositionEntity, { caip2 }, { disableIdentityMap: true })),
+    };
   }
   const database = em.getKysely<Tables>();
   await database
@@ -201,7 +191,7 @@ export async function recordDeposits(
     if (asset === undefined || transfer.rawAmount === 0n) continue;
     for (const receiver of receivers.get(storedAddress(read.caip2, transfer.recipient)) ?? []) {
       await recordEvent(context, {
-        appId: receiver.app_id,
+        appId: receiver.appId,
         type: 'wallet.funds_deposited',
         payload: {
           wallet_id: receiver.id,
@@ -221,7 +211,7 @@ export async function recordDeposits(
         },
       });
       deposits.push({
-        appId: receiver.app_id,
+        appId: receiver.appId,
         walletId: receiver.id,
         caip2: read.caip2,
         assetAddress: normalizeAddress(transfer.tokenAddress ?? 'native'),
@@ -256,27 +246,26 @@ async function movePosition(
 
 interface Receiver {
   readonly id: string;
-  readonly app_id: string;
+  readonly appId: string;
+  readonly address: string;
 }
 
-/**
- * Finds the wallets of all apps at the receiving addresses, without archived ones. Several wallets may have the same
- * key.
- */
+/** Finds the wallets at the receiving addresses. Several wallets may have the same key. */
 async function receiversOf(
   em: SqlEntityManager,
   { caip2, transfers }: ReadTransfers,
 ): Promise<ReadonlyMap<string, readonly Receiver[]>> {
   const addresses = [...new Set(transfers.map(({ recipient }) => storedAddress(caip2, recipient)))];
-  const wallets = await em
-    .getKysely<Tables>()
-    .selectFrom('wallets')
-    .select(['id', 'app_id', 'address'])
-    .where('address', 'in', addresses)
-    .where('archived_at_ms', 'is', null)
-    .orderBy('id')
-    .execute();
-  return Map.groupBy(wallets, ({ address }) => address);
+  return Map.groupBy(await walletsAt(em, addresses), ({ address }) => address);
+}
+
+/** Finds the wallets of all apps at these addresses, without archived ones. */
+function walletsAt(em: SqlEntityManager, addresses: readonly string[]): Promise<readonly Receiver[]> {
+  return em.find(
+    WalletEntity,
+    { address: { $in: [...addresses] }, archivedAtMs: null },
+    { fields: ['id', 'appId', 'address'], orderBy: { id: 'asc' }, disableIdentityMap: true },
+  );
 }
 
 /** A deposit to a fiat deposit account that a provider has sent on to a wallet. */
@@ -325,8 +314,6 @@ function storedAddress(caip2: string, recipient: string): string {
   return key === undefined ? normalizeAddress(recipient) : sparkAddress(key, 'MAINNET');
 }
 
-// KYSELY: looks up the recipients of every block on the followed chains.
-
 /** The number of addresses per statement. Databases limit the parameters of a statement and its time. */
 const AT_ONCE = 500;
 
@@ -351,14 +338,7 @@ export function watchedAddresses(inUnit: InUnit): WatchedAddresses {
 }
 
 async function liveAmong(em: SqlEntityManager, addresses: readonly string[]): Promise<string[]> {
-  const rows = await em
-    .getKysely<Tables>()
-    .selectFrom('wallets')
-    .select('address')
-    .where('address', 'in', addresses)
-    .where('archived_at_ms', 'is', null)
-    .execute();
-  return rows.map(({ address }) => address);
+  return (await walletsAt(em, addresses)).map(({ address }) => address);
 }
 
 async function liveOnSolana(

@@ -102,7 +102,7 @@ function readTokenTransfer(data: Uint8Array): { recipientHex: string; rawAmount:
   return { recipientHex, rawAmount: BigInt(`0x${amountHex}`) };
 }
 
-// KYSELY: transactions are read as plain rows. Jobs claim them with `skip locked` and change them by compare-and-set.
+// KYSELY: see `TransactionRow` in `transaction.entity.ts`.
 
 /** An EIP-7702 authorization in a transaction. It uses a nonce of the account that signed it. */
 export interface HeldAuthorization {
@@ -211,15 +211,11 @@ export async function findSent(
   { em }: Pick<OperationContext, 'em'>,
   { caip2, sender, hash }: Pick<SignedTransaction, 'caip2' | 'sender' | 'hash'>,
 ): Promise<string | undefined> {
-  const row = await em
-    .getKysely<Tables>()
-    .selectFrom('transactions')
-    .select('id')
-    .where('caip2', '=', caip2)
-    .where('transaction_hash', '=', hash)
-    .where('sender', '=', sender)
-    .where('status', 'not in', releasedStatuses)
-    .executeTakeFirst();
+  const row = await em.findOne(
+    TransactionEntity,
+    { caip2, transactionHash: hash, sender, status: { $nin: [...releasedStatuses] } },
+    { fields: ['id'], disableIdentityMap: true },
+  );
   return row?.id;
 }
 

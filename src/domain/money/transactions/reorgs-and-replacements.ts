@@ -1,9 +1,6 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { Look } from '../../../ports/chains.ts';
-import type { Tables } from '../../tables.ts';
-import type { TransactionRow } from './transaction.entity.ts';
-
-// KYSELY: transactions are read as plain rows. Jobs claim them with `skip locked` and change them by compare-and-set.
+import { TransactionEntity, type TransactionRow } from './transaction.entity.ts';
 
 /**
  * Reports of nodes that contradict a transaction's stored state, and how long they have lasted. A node that lags, forks
@@ -63,23 +60,14 @@ export async function findFinalSibling(
   { id, caip2, sender, nonce, transaction_hash: hash }: TransactionRow,
 ): Promise<string | undefined> {
   if (nonce === null) return undefined;
-  const rows = await em
-    .getKysely<Tables>()
-    .selectFrom('transactions')
-    .select(['transaction_hash as hash', 'transaction_request as request'])
-    .where('caip2', '=', caip2)
-    .where('sender', '=', sender)
-    .where('nonce', '=', nonce)
-    .where('id', '<>', id)
-    .where((where) =>
-      where.or([
-        where('status', '=', 'finalized'),
-        where.and([where('status', '=', 'execution_reverted'), where('next_check_at_ms', 'is', null)]),
-      ]),
-    )
-    .execute();
-  const sibling = rows.find((row) => row.hash !== hash && !hasOwnLane(row.request));
-  return sibling?.hash ?? undefined;
+  const isFinal = [{ status: 'finalized' }, { status: 'execution_reverted', nextCheckAtMs: null }];
+  const rows = await em.find(
+    TransactionEntity,
+    { caip2, sender, nonce, id: { $ne: id }, $or: isFinal },
+    { fields: ['transactionHash', 'transactionRequest'], disableIdentityMap: true },
+  );
+  const sibling = rows.find((row) => row.transactionHash !== hash && !hasOwnLane(row.transactionRequest));
+  return sibling?.transactionHash ?? undefined;
 }
 
 /** Returns whether the nonce of a stored request belongs to a separate nonce lane, which Tempo allows. */

@@ -161,7 +161,13 @@ export function wayTo(
   return ways.get(to);
 }
 
-/** A row of `transactions` with the column names of the database. */
+/**
+ * A row of `transactions` with the column names of the database.
+ *
+ * KYSELY: claims join each transaction with its predecessor and lock only the first (`skip locked`). Other statements
+ * join transactions with steps, authorizations and members of owners. All statements that read whole transactions
+ * therefore share this one form of a row.
+ */
 export type TransactionRow = Omit<Selectable<Tables['transactions']>, 'status' | 'claimed_by'> & {
   readonly status: TransactionStatus;
 };

@@ -38,7 +38,7 @@ export function fillTemplate(template: string, path: Readonly<Record<string, str
   return template.replaceAll(/\{([^{}]+)\}/g, (_, name: string) => encodeURIComponent(path[name] ?? ''));
 }
 
-// KYSELY: intents are read as plain rows. A change of their status is a compare-and-set.
+// KYSELY: an insertion that reports whether the member had already signed.
 
 /** CHOICE: the maximum difference between a member's clock and ours. */
 const CLOCK_SKEW_MS = 5 * 60_000;

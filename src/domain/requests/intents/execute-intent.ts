@@ -19,7 +19,7 @@ import { IntentEntity, type IntentRow, intentColumns } from './intent.entity.ts'
 import { intentSummary } from './intent-view.ts';
 import type { AnyInput, AnyProposal, Subject } from './proposals.ts';
 
-// KYSELY: intents are read as plain rows. A change of their status is a compare-and-set.
+// KYSELY: see `IntentRow` in `intent.entity.ts`.
 
 const settledEvents = { executed: 'intent.executed', failed: 'intent.failed' } as const;
 

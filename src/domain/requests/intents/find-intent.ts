@@ -2,12 +2,13 @@ import assert from 'node:assert/strict';
 import { ApiError, notFound } from '../../../errors.ts';
 import type { IntentStatus } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../ports/operation-context.ts';
+import { lockForUpdate } from '../../../storage/locks.ts';
 import { membershipsOf } from '../../access/key-quorums/find-key-quorum.ts';
 import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
 import type { Tables } from '../../tables.ts';
 import { IntentEntity, type IntentRow, intentColumns } from './intent.entity.ts';
 
-// KYSELY: intents are read as plain rows, because the condition for the intents that a user may see has subqueries.
+// KYSELY: see `IntentRow` in `intent.entity.ts`.
 
 /** The allowed transitions between statuses. */
 const transitions = {
@@ -120,13 +121,11 @@ export async function findPendingForUpdate(
   context: FindContext & Pick<OperationContext, 'nowMs'>,
   id: string,
 ): Promise<IntentRow> {
-  await context.em
-    .getKysely<Tables>()
-    .selectFrom('intents')
-    .select('id')
-    .where('id', '=', lookupKey(id))
-    .forUpdate()
-    .execute();
+  await context.em.findOne(
+    IntentEntity,
+    { id: lookupKey(id) },
+    { fields: ['id'], disableIdentityMap: true, ...lockForUpdate },
+  );
   const row = await findIntent(context, id);
   const status = statusAt(row, context.nowMs);
   if (status !== 'pending') {

@@ -26,9 +26,9 @@ import { listPoliciesOfIds, policyView } from '../../access/policies/find-policy
 import type { Tables } from '../../tables.ts';
 import { listWalletsOfIds, walletView } from '../../wallets/wallets/find-wallet.ts';
 import { statusAt } from './find-intent.ts';
-import type { IntentRow } from './intent.entity.ts';
+import { IntentPartyEntity, type IntentRow } from './intent.entity.ts';
 
-// KYSELY: intents are read as plain rows. A change of their status is a compare-and-set.
+// KYSELY: joins the signatures of an intent with their users, who may be frozen.
 
 interface IntentSignature extends Member {
   readonly intentId: string;
@@ -142,21 +142,19 @@ async function readAuthorizationDetails(
   intentIds: readonly string[],
 ): Promise<Map<string, IntentAuthorization[]>> {
   if (intentIds.length === 0) return new Map();
-  const parties = await context.em
-    .getKysely<Tables>()
-    .selectFrom('intent_parties')
-    .select(['intent_id', 'key_quorum_id'])
-    .where('intent_id', 'in', [...intentIds])
-    .orderBy('position')
-    .execute();
-  const quorumIds = [...new Set(parties.map((party) => party.key_quorum_id))];
+  const parties = await context.em.find(
+    IntentPartyEntity,
+    { intentId: { $in: [...intentIds] } },
+    { orderBy: { position: 'asc' }, disableIdentityMap: true },
+  );
+  const quorumIds = [...new Set(parties.map((party) => party.keyQuorumId))];
   const quorums = await loadQuorums(context, quorumIds);
-  const partiesOf = Map.groupBy(parties, (party) => party.intent_id);
+  const partiesOf = Map.groupBy(parties, (party) => party.intentId);
   const signaturesOf = Map.groupBy(await listSignatures(context, intentIds), ({ intentId }) => intentId);
   return new Map(
     intentIds.map((id) => {
       const signatures = signaturesOf.get(id) ?? [];
-      const ofIntent = (partiesOf.get(id) ?? []).flatMap((party) => quorums.get(party.key_quorum_id) ?? []);
+      const ofIntent = (partiesOf.get(id) ?? []).flatMap((party) => quorums.get(party.keyQuorumId) ?? []);
       return [id, authorizationDetails(ofIntent, id, signatures)];
     }),
   );

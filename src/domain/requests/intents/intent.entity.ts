@@ -110,7 +110,13 @@ export const IntentEntity = defineEntity({
   ],
 });
 
-/** A row of `intents` with the column names of the database. */
+/**
+ * A row of `intents` with the column names of the database.
+ *
+ * KYSELY: the condition for the intents that a caller may see has subqueries, and due intents are found by a literal
+ * status, so that the database uses a partial index. All statements that read whole intents therefore share this one
+ * form of a row.
+ */
 export type IntentRow = Omit<Selectable<Tables['intents']>, 'claimed_by'>;
 
 /** The columns of `intents` that a view or verb reads. */

@@ -14,7 +14,7 @@ import type { IntentRow } from './intent.entity.ts';
 import { authorizationDetails, intentSummary, readIntentView } from './intent-view.ts';
 import { type AnyInput, type ProposableId, proposalOf, type Subject } from './proposals.ts';
 
-// KYSELY: intents are read as plain rows. A change of their status is a compare-and-set.
+// KYSELY: see `IntentRow` in `intent.entity.ts`.
 
 const LIFETIME_MS = 72 * 60 * 60_000;
 /** The end of the year 9999, the last time that the formats of the API can express. */
@@ -152,8 +152,6 @@ export async function rejectIntent(context: OperationContext, id: string): Promi
   });
   return readIntentView(context, rejected);
 }
-
-// KYSELY: a change of an intent's status is a compare-and-set.
 
 /** The maximum number of intents that expire in one transaction. */
 export const EXPIRED_AT_ONCE = 200;

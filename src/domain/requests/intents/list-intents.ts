@@ -11,7 +11,7 @@ import { visibleIntents } from './find-intent.ts';
 import type { IntentRow } from './intent.entity.ts';
 import { readIntentViews } from './intent-view.ts';
 
-// KYSELY: intents are read as plain rows. A change of their status is a compare-and-set.
+// KYSELY: see `IntentRow` in `intent.entity.ts`.
 
 const MAX_PAGE = 100;
 

@@ -25,7 +25,7 @@ import { linkedAccountView, userView } from '../users/user-view.ts';
 import { identityClaims, issueAccessToken, issueIdentityToken } from './access-tokens.ts';
 import { UserSessionEntity } from './session.entity.ts';
 
-// KYSELY: users are read as plain rows, by prepared queries.
+// KYSELY: one update keeps the time of the first verification, by `coalesce`.
 
 /**
  * Logs in the user of a test account and opens a session.

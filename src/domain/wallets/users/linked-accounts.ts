@@ -118,8 +118,6 @@ function nameOf({ type, subject }: NamedAccount): string {
   return `${type} ${lookupKey(subject)}`;
 }
 
-// KYSELY: prepared queries read users as plain rows, without entities.
-
 /**
  * Links an account to a user. An account that the user already has is updated with the given data and a new
  * verification time. A new account of a member of a key quorum may need a signature by the user's key, or may have to
@@ -168,8 +166,11 @@ async function refresh(
         }
       : {};
   const change = { ...shown, verified_at_ms: context.nowMs, latest_verified_at_ms: context.nowMs };
-  const database = context.em.getKysely<Tables>();
-  await database.updateTable('linked_accounts').set(change).where('id', '=', known.id).execute();
+  await context.em.nativeUpdate(
+    LinkedAccountEntity,
+    { id: known.id },
+    { ...shown, verifiedAtMs: context.nowMs, latestVerifiedAtMs: context.nowMs },
+  );
   await removeSearchTerms(context, [known.id]);
   await storeSearchTerms(context, user.row, [{ accountId: known.id, account }]);
   const updated = { ...known, ...change };
@@ -263,8 +264,6 @@ function normalizeHandle(type: string, handle: string): string {
   return type === 'wallet' || type === 'smart_wallet' ? normalizeAddress(handle) : handle;
 }
 
-// KYSELY: users are read as plain rows, by prepared queries.
-
 type OperatorContext = Pick<OperationContext, 'em' | 'ids' | 'notes' | 'nowMs'> & {
   readonly by: OperatorCaller;
 };
@@ -294,10 +293,9 @@ export async function transferAccount(
     const message = `the user \`${to.row.id}\` already has an account of type \`${account.type}\``;
     throw new ApiError('invalid_state', message);
   }
-  const database = context.em.getKysely<Tables>();
   const position = 1 + Math.max(-1, ...to.linkedAccounts.map((linked) => linked.position));
   const change = { user_id: to.row.id, position };
-  await database.updateTable('linked_accounts').set(change).where('id', '=', account.id).execute();
+  await context.em.nativeUpdate(LinkedAccountEntity, { id: account.id }, { userId: to.row.id, position });
   await context.em.nativeUpdate(
     UserSearchTermEntity,
     { accountId: account.id },

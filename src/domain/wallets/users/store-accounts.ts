@@ -13,7 +13,7 @@ import type { WalletRow } from '../wallets/wallet.entity.ts';
 import { type LinkedAccountRecord, REPEATABLE_TYPES } from './linked-account-kinds.ts';
 import { searchTermsOf } from './list-users.ts';
 
-// KYSELY: users are read as plain rows, by prepared queries.
+// KYSELY: an insertion that leaves out the accounts of other users and reports how many rows it has written.
 
 /** CHOICE: the maximum number of accounts of one user. Every response and event with the user contains all of them. */
 const MAX_ACCOUNTS = 500;

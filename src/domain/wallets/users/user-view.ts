@@ -91,8 +91,6 @@ export function userView({ row, linkedAccounts }: StoredUser): User {
   };
 }
 
-// KYSELY: users are read as plain rows, by prepared queries.
-
 const MAX_BYTES = 1024;
 
 /**

@@ -29,7 +29,7 @@ import {
 import { encodeCustomMetadata, userView } from './user-view.ts';
 import { addWallets, announceWallets, type PlannedWallets, planWallets } from './user-wallets.ts';
 
-// KYSELY: users are read as plain rows, by prepared queries.
+// KYSELY: deletes and changes rows of tables of higher layers, whose entities cannot be imported here.
 
 /** A user to create, after all checks that need no database. */
 interface PlannedUser {

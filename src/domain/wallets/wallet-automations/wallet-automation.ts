@@ -25,7 +25,7 @@ import { MAX_ATTACHED } from '../../access/automations/automation.ts';
 import { requireAuthorization } from '../../access/owners/require-authorization.ts';
 import type { Tables } from '../../tables.ts';
 import { findWallet } from '../wallets/find-wallet.ts';
-import type { FoundWallet, WalletRow } from '../wallets/wallet.entity.ts';
+import { type FoundWallet, WalletEntity, type WalletRow } from '../wallets/wallet.entity.ts';
 import { changeAuthority } from '../wallets/wallet-keys.ts';
 
 // KYSELY: locks a wallet in the state that was verified.
@@ -127,18 +127,14 @@ export async function attachedAutomations(
  * @throws StaleReadError if the wallet has changed since it was read.
  */
 export async function lockWallet({ em }: OperationContext, wallet: WalletRow): Promise<void> {
-  const row = await em
-    .getKysely<Tables>()
-    .selectFrom('wallets')
-    .select('id')
-    .where('id', '=', wallet.id)
-    .where('owner_id', 'is not distinct from', wallet.owner_id)
-    .where('exported_at_ms', 'is not distinct from', wallet.exported_at_ms)
-    .where('archived_at_ms', 'is', null)
-    .forUpdate()
-    .executeTakeFirst();
+  const { id, owner_id: ownerId, exported_at_ms: exportedAtMs } = wallet;
+  const row = await em.findOne(
+    WalletEntity,
+    { id, ownerId, exportedAtMs, archivedAtMs: null },
+    { fields: ['id'], disableIdentityMap: true, ...lockForUpdate },
+  );
   // The request runs again and sees the change.
-  if (row === undefined) throw new StaleReadError(`wallet ${wallet.id} changed after it was read`);
+  if (row === null) throw new StaleReadError(`wallet ${wallet.id} changed after it was read`);
 }
 
 /**
