@@ -115,7 +115,6 @@ export function startServer(options: ServerOptions): Promise<RunningServer> {
   };
   const secure = tls && createHttpsServer({ ...settings, ...tls, handshakeTimeout: FIRST_BYTE_MS }, listener);
   const server = secure ?? createHttpServer(settings, listener);
-  // Refuses all expectations but `100-continue`.
   server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
     begin(response);
     refuse(response, 417, `expected no \`expect\` or \`100-continue\`, got \`${request.headers.expect}\``);
@@ -217,9 +216,7 @@ interface PendingRequests {
   count(): number;
   /** Returns the responses that are not complete. */
   responses(): ServerResponse[];
-  /**
-   * Returns whether a complete request waits for its response, which the response to a malformed one must not overtake.
-   */
+  /** Returns whether a complete request waits for its response. The refusal of a later one must not overtake it. */
   hasComplete(socket: Socket): boolean;
   /** Closes the connection after the responses to its complete requests. */
   closeAfterwards(socket: Socket): void;
@@ -230,7 +227,7 @@ interface Connection {
   /** In the order of the requests. */
   readonly responses: ServerResponse[];
   isClosing: boolean;
-  /** Whether the server has stopped reading because too many of its requests are open. */
+  /** Whether the server does not read, because too many requests are open. */
   isPaused: boolean;
 }
 
@@ -259,7 +256,6 @@ function stopReading(socket: Socket, isStopped: boolean): void {
   else _handle?.readStart();
 }
 
-/** Stops reading from a connection, or resumes. */
 function setPaused(connection: Connection, isPaused: boolean): void {
   connection.isPaused = isPaused;
   stopReading(connection.socket, isPaused);

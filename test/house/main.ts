@@ -73,11 +73,11 @@ const rows: Row[] = [
   { what: 'casts by `as unknown as`', value: places(/ as unknown as /g), most: 0 },
   { what: '`instanceof Promise`', value: places(/instanceof Promise\b/g), most: 1 },
   // These two may only fall: lower the limit with the count.
-  { what: 'calls of the database through Kysely', value: bypassing, most: 226 },
+  { what: 'calls of the database through Kysely', value: bypassing, most: 208 },
   {
     what: 'of 100 calls of the database, those through Kysely',
     value: Math.round((100 * bypassing) / allCalls),
-    most: 42,
+    most: 37,
   },
   { what: 'packages that `npm ci` installs', value: installed(), most: 330 },
   { what: 'MB in node_modules', value: megabytesOf(join(root, 'node_modules')), most: 600 },

@@ -2466,7 +2466,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "cardView"
    },
    {
-    "text": "a user who may no longer have cards may not unfreeze one either.",
+    "text": "a user who can no longer get cards cannot unfreeze one either.",
     "path": "src/domain/money/cards/update-card.ts",
     "symbol": "askToChange"
    }
