@@ -169,7 +169,7 @@ export interface AuthenticatedApp {
 }
 
 /**
- * The evidence of who sent the request. It is created before the handler runs, and `requireAuthorization` checks it.
+ * What a request shows about its sender. It is created before the handler runs, and `requireAuthorization` checks it.
  */
 export interface RequestProof {
   /**
