@@ -4,8 +4,8 @@ import { readKeysConfig } from '../config/config.ts';
 const examples = `
 First add the new key as a previous one and restart what has the keys (the
 signers, or the servers that start them), then exchange both and restart again.
-Run this command, then remove the old key. Nothing is refused meanwhile. The
-command can be interrupted and run again.
+Run this command, then remove the old key. No request is refused during this
+time. The command can be interrupted and run again.
 
 Example:
   $ CUSTOS_MASTER_KEY=$NEW CUSTOS_PREVIOUS_MASTER_KEYS=$OLD custos keys rotate`;

@@ -22,7 +22,7 @@ export type CustomerKind = 'person' | 'business';
 
 /**
  * Why the provider declines a request that it understood. `data` names an invalid value, `pair` an unsupported
- * currency, asset or network, `customer` a customer who may not do this.
+ * currency, asset or network, `customer` a customer who is not allowed to do this.
  */
 export interface FiatRefusal {
   readonly fault: 'data' | 'pair' | 'customer';

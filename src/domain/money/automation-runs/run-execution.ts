@@ -21,8 +21,6 @@ import { WalletEntity } from '../../wallets/wallets/wallet.entity.ts';
 import { dropExecution, findSweep, moveExecution, putOffExecution } from './executions.ts';
 import { budgetRefusal, planSweep, type Sweep, shareRefusal } from './sweep.ts';
 
-// KYSELY: locks only the columns of a wallet that the check needs.
-
 /** CHOICE: the pause before an execution is tried again. */
 const AGAIN_MS = 5000;
 

@@ -10,7 +10,7 @@ import type { Tables } from '../../tables.ts';
 import { WalletActionStepEntity } from './wallet-action.entity.ts';
 import type { ExternalKind } from './wallet-action-steps.ts';
 
-// KYSELY: steps are claimed with `skip locked`, and read with their transactions.
+// KYSELY: claims join steps with their transactions and actions, and lock only the steps.
 
 /** CHOICE: the interval at which a waiting external step is polled. */
 const AGAIN_MS = 2000;

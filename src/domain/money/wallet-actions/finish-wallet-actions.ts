@@ -11,7 +11,7 @@ import { WalletActionEntity, type WalletActionRow, walletActionColumns } from '.
 import { actionEvent, actionEventType, walletActionView } from './wallet-action.ts';
 import { actionStatusOf, failureOf, loadSteps, type StoredStep } from './wallet-action-steps.ts';
 
-// KYSELY: steps are read with their transactions, claimed with `skip locked` and changed by compare-and-set.
+// KYSELY: claims actions by a subquery over their steps and transactions.
 
 /** The maximum number of actions that are settled in one transaction. */
 const BATCH = 50;

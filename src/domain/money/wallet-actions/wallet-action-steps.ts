@@ -14,7 +14,7 @@ import {
   transactionColumns,
 } from '../transactions/transaction.entity.ts';
 
-// KYSELY: steps are read with their transactions, claimed with `skip locked` and changed by compare-and-set.
+// KYSELY: joins steps with their transactions.
 
 interface TransactionStep {
   readonly actionId: string;

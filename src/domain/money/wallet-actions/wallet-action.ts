@@ -57,7 +57,7 @@ export function actionEvent(row: WalletActionRow, steps?: readonly StoredStep[])
   };
 }
 
-// KYSELY: steps are read with their transactions, claimed with `skip locked` and changed by compare-and-set.
+// KYSELY: an insertion that reports whether the nonce was used before. Actions are read in the form that claims have.
 
 interface NewWalletAction {
   readonly type: WalletActionType;

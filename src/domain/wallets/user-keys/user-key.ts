@@ -196,7 +196,7 @@ function handOverKey({ privateKey }: NewUserKey): HandedOverKey {
   };
 }
 
-// KYSELY: wallets are read as plain rows, and changed by compare-and-set with `returning`.
+// KYSELY: the condition has a subquery of memberships.
 
 /** CHOICE: the list has no pages, so it has at most this many wallets, the newest. `GET /v1/wallets` lists all. */
 const MAX_LISTED = 1_000;

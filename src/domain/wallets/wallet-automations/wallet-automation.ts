@@ -28,7 +28,7 @@ import { findWallet } from '../wallets/find-wallet.ts';
 import { type FoundWallet, WalletEntity, type WalletRow } from '../wallets/wallet.entity.ts';
 import { changeAuthority } from '../wallets/wallet-keys.ts';
 
-// KYSELY: locks a wallet in the state that was verified.
+// KYSELY: joins attachments with their automations.
 
 /**
  * Attaches automations to a wallet, so that they act on its later deposits. If the wallet has an owner, the owner must

@@ -59,8 +59,6 @@ export function dropExpiredImports(em: SqlEntityManager, nowMs: number): Promise
   return em.nativeDelete(WalletImportEntity, { expiresAtMs: { $lte: nowMs } });
 }
 
-// KYSELY: wallets are read as plain rows, and changed by compare-and-set with `returning`.
-
 type SealedImport = SubmitWalletImportRequest['wallet'];
 
 const AT = '/wallet';

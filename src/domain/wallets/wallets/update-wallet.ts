@@ -44,7 +44,7 @@ async function endCards(
     .execute();
 }
 
-// KYSELY: wallets are read as plain rows, and changed by compare-and-set with `returning`.
+// KYSELY: changes wallets by compare-and-set with `returning`.
 
 /** The app setting that allows adding an external id after creation. */
 const LATE_EXTERNAL_ID = 'late_external_id';
