@@ -328,7 +328,11 @@ export async function claimDueAccounts(
 ): Promise<readonly StoredFiatDepositAccount[]> {
   const due = await em.find(
     FiatDepositAccountEntity,
-    { nextCheckAtMs: { $lte: nowMs }, $and: busy.map((place) => ({ $not: place })) },
+    {
+      nextCheckAtMs: { $lte: nowMs },
+      // The given places have more members, which are not columns.
+      $and: busy.map(({ provider, environment }) => ({ $not: { provider, environment } })),
+    },
     { orderBy: { nextCheckAtMs: 'asc', id: 'asc' }, limit, ...lockUnlocked },
   );
   for (const account of due) account.nextCheckAtMs = nowMs + AGAIN_MS;
