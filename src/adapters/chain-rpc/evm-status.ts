@@ -73,7 +73,8 @@ export async function evmStatusOf(nodes: Nodes, hash: string, signedBytes: Uint8
   if (first === undefined) return statusOutsideBlocks(nodes, sent, views);
   const isSame = new Set(included.map(({ inclusion }) => keyOf(inclusion))).size === 1;
   if (!isSame || included.length < views.length) {
-    const isConsistent = isSame && views.every((each) => isConsistentWithLag(each, first.inclusion.blockNumber));
+    const isConsistent =
+      isSame && views.every((each) => isConsistentWithLag(each, first.inclusion.blockNumber));
     if (!isConsistent) nodes.reportDisagreement(`the transaction \`${hash}\``);
     return { kind: 'undecided' };
   }
