@@ -193,7 +193,7 @@ export interface RequestProof {
   /** Returns every canonical payload that a client may have signed for a proposed request. */
   payloadsOf(proposed: ProposedRequest): readonly Uint8Array[];
   /** The signers of the intent that is being executed. They replace the signatures of the request. */
-  readonly agreed?: Agreement;
+  readonly agreement?: Agreement;
   /**
    * While an automation runs, the owner who authorized it in advance; null for a wallet without an owner. It replaces
    * the signatures of the request as long as this owner owns the wallet.

@@ -59,8 +59,8 @@ async function userKeysOf(
   context: Pick<OperationContext, 'app' | 'em' | 'nowMs' | 'proof'>,
   ids: readonly string[],
 ): Promise<KnownUsers> {
-  const { agreed } = context.proof;
-  const quorums = await loadQuorums(context, ids, agreed?.intentId);
+  const { agreement } = context.proof;
+  const quorums = await loadQuorums(context, ids, agreement?.intentId);
   const users = [...quorums.values()].flatMap(usersIn);
   const vouchers = [...new Set(users.flatMap((user) => user.vouchers))].map(
     (text) => JSON.parse(text) as Voucher,
@@ -68,7 +68,7 @@ async function userKeysOf(
   const userKeys: Record<string, readonly string[]> = {};
   for (const { userId, liveKeys } of users) {
     // A user can be in several key quorums, and a key that counts in one need not count in another. Merge the keys.
-    const signedWith = agreed?.userKeys.get(userId);
+    const signedWith = agreement?.userKeys.get(userId);
     const keys = [
       ...(userKeys[userId] ?? []),
       ...liveKeys,

@@ -112,7 +112,7 @@ export function evidenceOf(
   { proof }: Pick<OperationContext, 'proof'>,
   { covered }: Authorization,
 ): Evidence | undefined {
-  if (proof.agreed !== undefined) return proof.agreed.evidence;
+  if (proof.agreement !== undefined) return proof.agreement.evidence;
   // Without an owner, nobody has to sign. The key store still reads the request, for example who becomes the owner.
   const payloads = covered.length > 0 ? covered : proof.canonicalPayloads().slice(0, 1);
   if (payloads.length === 0) return undefined;
@@ -184,7 +184,7 @@ async function requireAgreement(
   ownerId: string,
   signers: Eligible['signers'] = [],
 ): Promise<Authorization> {
-  const { signatures, agreed: agreement, consentOf } = context.proof;
+  const { signatures, agreement, consentOf } = context.proof;
   if (consentOf !== undefined) {
     if (consentOf !== ownerId) throw new ApiError('insufficient_correct_authorization_signatures');
     return { party: { kind: 'owner' }, covered: [] };
@@ -221,15 +221,15 @@ async function requireParty(
 ): Promise<Authorization> {
   if (context.proof.signatures.length > 0) await requireShortExpiry(context);
   const verified = await verify(context, parties);
-  const agreed = parties.find(({ quorum }) => countQuorum(quorum, verified.keys).satisfied);
-  if (agreed === undefined) throw await refusal(context, parties, verified);
+  const authorizing = parties.find(({ quorum }) => countQuorum(quorum, verified.keys).satisfied);
+  if (authorizing === undefined) throw await refusal(context, parties, verified);
   const payloads = context.proof.canonicalPayloads();
   const covered = [...verified.payloadIndices].map((index) => payloads[index]!);
   context.noteSignatures(
-    quorumKeys(agreed.quorum).filter((key) => verified.keys.has(key)),
+    quorumKeys(authorizing.quorum).filter((key) => verified.keys.has(key)),
     covered,
   );
-  return { party: agreed.signedBy, covered };
+  return { party: authorizing.signedBy, covered };
 }
 
 /** A party with the role in which it authorizes. */

@@ -38,6 +38,6 @@ export async function dismissIntentsAbout(
   { em, nowMs, proof }: Pick<OperationContext, 'em' | 'nowMs' | 'proof'>,
   { resource, id, change }: ResourceChange,
 ): Promise<void> {
-  const by = proof.agreed === undefined ? '' : ` by the intent \`${proof.agreed.intentId}\``;
+  const by = proof.agreement === undefined ? '' : ` by the intent \`${proof.agreement.intentId}\``;
   await dismissPending(em, { subjectId: id, reason: `The ${resource} was ${change}${by}.`, nowMs });
 }

@@ -189,7 +189,7 @@ async function attempt(
     signatures: [],
     expiryMs: undefined,
     userId: undefined,
-    agreed: agreement,
+    agreement,
   };
   try {
     // A refusal rolls back only the verb's work.

@@ -124,7 +124,7 @@ async function loadClaim(
 ): Promise<KeyUseClaim> {
   const evidence = evidenceOf(context, authorization);
   // Servers of earlier versions, which may still be running, do not store the requests that members sign.
-  if (evidence === undefined && context.proof.agreed !== undefined) {
+  if (evidence === undefined && context.proof.agreement !== undefined) {
     throw new ApiError(
       'invalid_state',
       'the signatures are from an earlier version; propose the request again',
