@@ -99,7 +99,7 @@ function optionOf({ entry, title, excerpt }: Found, position: number): HTMLEleme
       href: urlOf(entry.href),
       tabindex: '-1',
     },
-    element('span', { class: `kind ${entry.kind}` }, kinds[entry.kind]),
+    element('span', { class: `kind of-${entry.kind}` }, kinds[entry.kind]),
     element('strong', {}, ...pieces(title)),
     element('span', { class: 'place' }, entry.place),
     element('span', { class: 'excerpt' }, ...pieces(excerpt)),
