@@ -20,7 +20,7 @@ export const fieldTitles: Readonly<Record<DraftField, string>> = {
   probability: 'Probability (0.25 or 25%)',
   count: 'At most (times)',
   code: 'Error code',
-  is_undocumented: 'Also where it is not documented',
+  is_undocumented: 'Undocumented ones too',
   status: 'Status',
   headers: 'Headers (JSON)',
   body: 'Body (JSON)',

@@ -1,7 +1,7 @@
 import { useComputed, useSignal, useSignalEffect } from '@preact/signals';
 import { BookOpen, ChevronRight, Menu, Search, Shield } from 'lucide';
 import type { ComponentType } from 'preact';
-import { useRef } from 'preact/hooks';
+import { useEffect, useRef } from 'preact/hooks';
 import { absence, clock } from './clock-feed.ts';
 import { groups, type PageEntry, pages } from './pages.ts';
 import { openPalette, PaletteDialog } from './palette-dialog.tsx';
@@ -56,6 +56,10 @@ function Side({ current }: { readonly current: string | undefined }) {
     isOpen.value = false;
   };
   const title = pages.find(({ id }) => id === current)?.title ?? 'Pages';
+  useEffect(() => {
+    // A low window does not show all entries, and fewer once the clock is known.
+    document.querySelector('#pages [aria-current]')?.scrollIntoView({ block: 'nearest' });
+  }, [current, clock.value === undefined]);
   return (
     <header class="side">
       <a class="brand" href={hrefOf('home')}>

@@ -74,12 +74,15 @@ export function choicesOf(
     { title: 'Users', own: users.map((user) => choice('user', user.id, userText(user))) },
     {
       title: 'Key quorums',
-      own: inner.map((quorum) =>
-        choice('key_quorum', quorum.id, quorum.display_name ?? shortened(quorum.id)),
-      ),
+      own: inner.map((quorum) => choice('key_quorum', quorum.id, quorum.display_name ?? membersText(quorum))),
     },
   ];
   return groups.filter(({ own }) => own.length > 0);
+}
+
+/** The members of a quorum by name. */
+export function membersText({ members }: Pick<SandboxKeyQuorum, 'members'>): string {
+  return members.map(({ id, name }) => name ?? shortened(id)).join(', ');
 }
 
 function choice(type: Member['type'], id: string, text: string): Choice {

@@ -1,6 +1,5 @@
 import type { IntentAuthorizationMember, LinkedAccount, User } from '../../generated/schemas.ts';
 import type {
-  PolicyObservation,
   PolicyUnitTrace,
   SandboxCoverageFigure,
   SandboxCoverageOperation,
@@ -67,13 +66,19 @@ export function shownOperations(
     .sort((a, b) => b.requests - a.requests || a.operation.localeCompare(b.operation));
 }
 
-/** Describes a member of a key quorum and whether it has signed. */
-export function memberText(member: IntentAuthorizationMember): string {
+/** Describes a member of a key quorum, by the name of its key if it is known, and whether it has signed. */
+export function memberText(
+  member: IntentAuthorizationMember,
+  keyNames: ReadonlyMap<string, string> = new Map(),
+): string {
   if (member.type === 'key_quorum') {
     const name = `key quorum ${member.display_name ?? member.key_quorum_id}`;
     return `${name}: ${member.threshold_met ? 'has signed' : 'has not signed'}`;
   }
-  const name = member.type === 'key' ? `key …${member.public_key.slice(-12)}` : `user ${member.user_id}`;
+  const name =
+    member.type === 'key'
+      ? (keyNames.get(member.public_key) ?? `key …${member.public_key.slice(-12)}`)
+      : `user ${member.user_id}`;
   const { signed_at: signedAt } = member;
   return `${name}: ${signedAt === null ? 'has not signed' : `signed at ${dateAndTime(signedAt)} UTC`}`;
 }
@@ -151,16 +156,6 @@ export function resourceHref({ type, id }: SandboxScenarioResource): string | un
     default:
       return undefined;
   }
-}
-
-const MAX_VALUES = 20;
-
-/** Formats the observed value of a condition. */
-export function observedText({ state, values, reason }: PolicyObservation): string {
-  if (state !== 'present') return reason === undefined ? state : `${state} (${reason})`;
-  const shown = (values ?? []).slice(0, MAX_VALUES).map((value) => JSON.stringify(value));
-  const rest = (values ?? []).length - shown.length;
-  return `observed ${shown.join(', ')}${rest > 0 ? ` and ${rest} more` : ''}`;
 }
 
 /** Formats the outcome of a unit, such as `denied by default`. */

@@ -200,7 +200,7 @@ describe.skipIf(isSkipped)('pages of the inspector in a browser', () => {
         buffer: Buffer.from(JSON.stringify(artifact)),
       });
       await page.getByText('1 interface uploaded').waitFor();
-      await page.locator('.rows .row', { hasText: 'transfer' }).first().click();
+      await page.locator('.rows .row .lead', { hasText: 'transfer' }).first().click();
       await page.getByText('payee', { exact: true }).waitFor();
       await page.getByText('3000000', { exact: true }).first().waitFor();
     });
@@ -283,6 +283,43 @@ describe.skipIf(isSkipped)('pages of the inspector in a browser', () => {
       },
       /status of 400/,
     ));
+
+  test('an aggregation is made in the form, shows what was signed, and is deleted', () =>
+    story('aggregations/new', async (page) => {
+      await page.getByLabel('Name', { exact: true }).fill('Spent');
+      await page.getByLabel('Separate sums').selectOption('one for each receiver');
+      expect(await page.getByLabel('JSON').inputValue()).toContain('"field": "to"');
+      await button(page, 'Create the aggregation').click();
+      await page.getByRole('heading', { name: 'Spent' }).waitFor();
+      await page.getByText('Nothing that counts was signed').waitFor();
+      const body = { chain_type: 'ethereum', display_name: 'Shop' } as const;
+      const { body: wallet } = await call(sandbox, 'createWallet', { body });
+      await call(sandbox, 'walletRpc', {
+        path: { wallet_id: wallet.id },
+        body: {
+          method: 'eth_signTransaction',
+          params: {
+            transaction: {
+              ...{
+                to: wallet.address,
+                value: `0x${(10n ** 17n).toString(16)}`,
+                chain_id: 1,
+                type: 2,
+                nonce: 0,
+              },
+              ...{ gas_limit: 21_000, max_fee_per_gas: 1, max_priority_fee_per_gas: 1 },
+            },
+          },
+        },
+      });
+      await page.getByRole('row', { name: /Shop.*0\.1 ETH/ }).waitFor();
+      await page.getByRole('tab', { name: 'Limits' }).click();
+      await page.getByText('No policy compares the sums').waitFor();
+      await page.getByRole('tab', { name: 'Definition' }).click();
+      await button(page, 'Delete').click();
+      await button(page, 'Delete Spent?').click();
+      await page.getByText('No aggregations yet').waitFor();
+    }));
 
   test('a key quorum is made of people by name, changed, deleted, and brought back', () =>
     story('quorums/new', async (page) => {
@@ -387,7 +424,7 @@ describe.skipIf(isSkipped)('pages of the inspector in a browser', () => {
       await call(sandbox, 'createWalletRpcIntent', { path: { wallet_id: 'ext_wal_treasury' }, body });
       const marks = page.getByLabel('What happens next');
       await button(page, 'Refresh').click();
-      await marks.getByText('intent expires').first().waitFor();
+      await marks.getByText('intent expires').last().waitFor();
       const next = await page.evaluate(async () => {
         const answer = await fetch('/_sandbox/clock/upcoming?limit=1');
         return ((await answer.json()) as { data: { at_ms: number }[] }).data[0]!.at_ms;

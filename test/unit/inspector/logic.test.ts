@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import type { RecordedRequest } from '../../../src/sandbox/generated/schemas.ts';
 import { fillPath, queryText } from '../../../src/web/inspector/control.ts';
 import { rowAfterKey, topShowing, visibleRows } from '../../../src/web/inspector/parts/visible-rows.ts';
+import { observedText } from '../../../src/web/inspector/policies/conditions.ts';
 import { curlCommand, testOf } from '../../../src/web/inspector/requests/as-code.ts';
 import { filterRequests, filtersIn, withNewer } from '../../../src/web/inspector/requests/filters.ts';
 import { markedPayload, signatureCheckIn } from '../../../src/web/inspector/requests/signature-check.ts';
@@ -11,7 +12,6 @@ import { hrefOf, parseRoute } from '../../../src/web/inspector/routes.ts';
 import {
   durationText,
   linesIn,
-  observedText,
   settingsChange,
   timeOfDay,
   valueRequests,
@@ -231,6 +231,10 @@ describe('the signed payload', () => {
 
 test('observations are readable', () => {
   expect(observedText({ state: 'present', values: ['1', '2'] })).toBe('observed "1", "2"');
+  const ether = { symbol: 'ETH', decimals: 18 };
+  expect(observedText({ state: 'present', values: ['1000000000000000000', '0x1'] }, ether)).toBe(
+    'observed 1 ETH, "0x1"',
+  );
   expect(observedText({ state: 'absent', reason: 'no such field' })).toBe('absent (no such field)');
 });
 

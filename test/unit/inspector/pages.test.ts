@@ -107,6 +107,9 @@ test('a list is read to its last page', async () => {
 
 test('members of a quorum are named, with the time of their signature', () => {
   expect(memberText({ type: 'key', public_key: 'MFk', signed_at: null })).toBe('key …MFk: has not signed');
+  expect(memberText({ type: 'key', public_key: 'MFk', signed_at: null }, new Map([['MFk', 'Alice']]))).toBe(
+    'Alice: has not signed',
+  );
   expect(memberText({ type: 'user', user_id: 'u1', signed_at: 1000 })).toBe(
     'user u1: signed at 1970-01-01 00:00:01.000 UTC',
   );

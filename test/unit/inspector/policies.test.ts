@@ -170,11 +170,30 @@ describe('the choices of the rule editor', () => {
     );
   });
 
+  test('what a condition names by an id is described by its name', () => {
+    const ether = { symbol: 'ETH', decimals: 18 };
+    const names = {
+      sums: new Map([['a1', { name: 'ETH sent in a day', unit: ether }]]),
+      sets: new Map([['s1', 'Allowed receivers']]),
+    };
+    const sum = condition({ field_source: 'reference', field: 'aggregation.a1', operator: 'lte' });
+    expect(conditionText({ ...sum, value: '2000000000000000000' }, [], names)).toBe(
+      'ETH sent in a day is at most 2 ETH',
+    );
+    expect(conditionText({ ...sum, field: 'aggregation.a2', value: '2' }, [], names)).toBe(
+      'aggregation.a2 is at most "2"',
+    );
+    const receiver = condition({ field_source: 'ethereum_transaction', field: 'to' });
+    const inSet = { ...receiver, operator: 'in_condition_set', value: 's1' };
+    expect(conditionText(inSet, [], names)).toBe('to is in the condition set Allowed receivers');
+    expect(conditionText(inSet)).toBe('to is in the condition set "s1"');
+  });
+
   test('an amount is read and written in the unit of its asset', () => {
     const cap = condition({ field_source: 'ethereum_transaction', field: 'value', operator: 'lte' });
     const ether = { symbol: 'ETH', decimals: 18 };
     expect(unitOf(cap, [])).toEqual(ether);
-    expect(conditionText({ ...cap, value: '100000000000000000' }, ether)).toBe('value is at most 0.1 ETH');
+    expect(conditionText({ ...cap, value: '100000000000000000' })).toBe('value is at most 0.1 ETH');
     const onPolygon = { ...cap, field: 'chain_id', operator: 'eq', value: '137' };
     expect(unitOf(cap, [cap, onPolygon])).toEqual({ symbol: 'POL', decimals: 18 });
     const sent = condition({ field_source: 'ethereum_calldata', field: 'transfer.value', operator: 'lte' });

@@ -6,6 +6,7 @@ export interface ApiDocument {
 
 interface RawOperation {
   readonly operationId?: string;
+  readonly tags?: readonly string[];
   readonly summary?: string;
   readonly description?: string;
   readonly parameters?: readonly (RawParameter | { readonly $ref: string })[];
@@ -39,6 +40,8 @@ interface ApiExample {
 /** An operation of the API in the form that its page shows. */
 export interface ApiOperation {
   readonly id: string;
+  /** The subject under which the reference has the operation. */
+  readonly tag: string;
   readonly method: string;
   readonly path: string;
   readonly summary: string;
@@ -71,6 +74,7 @@ function operationOf(
   const ofPath = parameters.filter((parameter) => parameter.in === 'path');
   return {
     id: raw.operationId!,
+    tag: raw.tags?.[0] ?? '',
     method: place.method.toUpperCase(),
     path: place.path,
     summary: raw.summary ?? raw.operationId!,

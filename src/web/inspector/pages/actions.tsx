@@ -20,6 +20,7 @@ import { useEventFeed } from '../parts/use-event-feed.tsx';
 import { everyPage, useLoaded, useReload } from '../parts/use-loaded.tsx';
 import type { Column } from '../parts/virtual-table.tsx';
 import { hrefOf } from '../routes.ts';
+import { Address } from '../wallets/address.tsx';
 
 const MAX_DECIMALS = 6;
 
@@ -33,7 +34,7 @@ const columns: readonly Column<SandboxAction>[] = [
         {to !== null && (
           <>
             <span class="arrow">→</span>
-            <Named id={to} what="the receiver" />
+            <Address of={to} what="the receiver" />
           </>
         )}
       </>
@@ -194,7 +195,7 @@ function ActionFacts({ action, whole }: FactsProps) {
         </Fact>
         {action.to !== null && (
           <Fact name="To">
-            <Named id={action.to} what="the receiver" />
+            <Address of={action.to} what="the receiver" />
           </Fact>
         )}
         {action.request_id !== null && (
@@ -215,6 +216,12 @@ function ActionFacts({ action, whole }: FactsProps) {
   );
 }
 
+/** The kind of a step in words, such as `EVM transaction`. */
+function stepText(type: string): string {
+  const [machine = '', ...rest] = type.split('_');
+  return ['evm', 'svm', 'tvm'].includes(machine) ? [machine.toUpperCase(), ...rest].join(' ') : inWords(type);
+}
+
 /** A step: what it does and where, its hash, and why it failed. */
 function shownStep(step: WalletActionStep) {
   const values = step as Readonly<Record<string, unknown>>;
@@ -227,7 +234,7 @@ function shownStep(step: WalletActionStep) {
   return {
     title: (
       <>
-        {inWords(step.type)} {typeof place === 'string' && <Chain id={place} />} <Status of={step.status} />
+        {stepText(step.type)} {typeof place === 'string' && <Chain id={place} />} <Status of={step.status} />
       </>
     ),
     tone: toneOf(step.status),

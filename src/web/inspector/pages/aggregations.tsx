@@ -18,13 +18,7 @@ import { Empty } from '../parts/states.tsx';
 import { Age, ExactTime } from '../parts/time.tsx';
 import { everyPage, useLoaded, useReload } from '../parts/use-loaded.tsx';
 import type { Column } from '../parts/virtual-table.tsx';
-import {
-  type AmountUnit,
-  type Condition,
-  conditionText,
-  operatorText,
-  unitOf,
-} from '../policies/conditions.ts';
+import { type AmountUnit, type Condition, conditionText, operatorText } from '../policies/conditions.ts';
 import { interruption, requests } from '../requests/request-feed.tsx';
 import { goTo } from '../router.tsx';
 import { hrefOf } from '../routes.ts';
@@ -36,7 +30,10 @@ const MS_PER_SECOND = 1000;
 
 const columns: readonly Column<SandboxAggregation>[] = [
   { title: 'Name', slot: 'lead', cell: ({ name }) => name },
-  { title: 'Counts', width: 190, slot: 'sub', isDim: true, cell: (each) => countedText(each) },
+  {
+    ...{ title: 'Sum of', width: 120, slot: 'sub', isDim: true, isExtra: true },
+    cell: ({ metric }) => String(metric.field),
+  },
   {
     ...{ title: 'Window', width: 72, isExtra: true },
     cell: ({ window_seconds: seconds }) => durationText(seconds * MS_PER_SECOND),
@@ -322,7 +319,7 @@ function Definition({ of: aggregation, onDeleted }: DefinitionProps) {
           {conditions.map((condition, index) => (
             <span key={index} class="item">
               <span class="quiet">{condition.field_source}</span>{' '}
-              <code>{conditionText(condition, unitOf(condition, conditions))}</code>
+              <code>{conditionText(condition, conditions)}</code>
             </span>
           ))}
         </Fact>

@@ -85,7 +85,7 @@ export function Page() {
 }
 
 function Operation({ operation }: { readonly operation: ApiOperation }) {
-  const { id, description, examples } = operation;
+  const { id, tag, description, examples } = operation;
   const text = useSignal(draftRequest(withGiven(operation), freshly(examples[0]?.value)));
   const chosen = useSignal<readonly SandboxSigner[]>([]);
   const sending = useSending();
@@ -100,13 +100,13 @@ function Operation({ operation }: { readonly operation: ApiOperation }) {
   return (
     <>
       <p>
-        <a href={`/docs#${id}`}>Reference of {id}</a>
+        <a href={`/docs#/${encodeURIComponent(tag)}/${id}`}>Reference of {id}</a>
       </p>
       {description !== '' && <Prose text={description} />}
       <Differences operation={id} />
       <form onSubmit={send} aria-label="Send">
         {examples.length > 0 && (
-          <div class="actions">
+          <div class="quick">
             {examples.map((example) => (
               <button
                 type="button"

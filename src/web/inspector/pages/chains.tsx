@@ -8,7 +8,7 @@ import { DetailPanel } from '../parts/detail-panel.tsx';
 import { Fact } from '../parts/fact.tsx';
 import { Icon } from '../parts/icon.tsx';
 import { JsonTree } from '../parts/json-tree.tsx';
-import { Label } from '../parts/label.tsx';
+import { Status } from '../parts/label.tsx';
 import { Empty, Failure } from '../parts/states.tsx';
 import { Age, ExactTime } from '../parts/time.tsx';
 import { useLoaded } from '../parts/use-loaded.tsx';
@@ -31,9 +31,7 @@ const columns: readonly Column<ChainTransaction>[] = [
   },
   {
     ...{ title: 'Status', width: 110, slot: 'status' },
-    cell: ({ reason }) => (
-      <Label tone={reason === null ? 'good' : 'bad'}>{reason === null ? 'succeeded' : 'reverted'}</Label>
-    ),
+    cell: ({ reason }) => <Status of={reason === null ? 'succeeded' : 'reverted'} />,
   },
   { title: 'Block', width: 96, align: 'end', isExtra: true, cell: ({ block_number: block }) => block },
   {
@@ -154,8 +152,7 @@ function TransactionDetail({ caip2, transaction }: DetailProps) {
       back={hrefOf('chains', [caip2])}
       title={
         <>
-          {whatOf(transaction)}{' '}
-          <Label tone={reason === null ? 'good' : 'bad'}>{reason === null ? 'succeeded' : 'reverted'}</Label>
+          {whatOf(transaction)} <Status of={reason === null ? 'succeeded' : 'reverted'} />
         </>
       }
       tabs={[

@@ -91,18 +91,20 @@ function Upcoming({ upcoming: { now_ms: nowMs, data }, set, reload }: UpcomingPr
       <ol class="lines">
         {data.map((entry) => (
           <li key={`${entry.at_ms} ${entry.kind} ${entry.resource_id}`}>
-            {inWords(entry.kind)} <Resource entry={entry} />
-            <span class="when">
-              <time title={`${dateAndTime(entry.at_ms)} UTC`}>in {durationText(entry.at_ms - nowMs)}</time>{' '}
-              <button
-                type="button"
-                class="plain"
-                aria-label={`Go there, ${dateAndTime(entry.at_ms)} UTC`}
-                onClick={() => set({ now_ms: entry.at_ms })}
-              >
-                Go there
-              </button>
-            </span>
+            <div>
+              {inWords(entry.kind)} <Resource entry={entry} />
+              <span class="when">
+                <time title={`${dateAndTime(entry.at_ms)} UTC`}>in {durationText(entry.at_ms - nowMs)}</time>{' '}
+                <button
+                  type="button"
+                  class="plain"
+                  aria-label={`Go there, ${dateAndTime(entry.at_ms)} UTC`}
+                  onClick={() => set({ now_ms: entry.at_ms })}
+                >
+                  Go there
+                </button>
+              </span>
+            </div>
           </li>
         ))}
       </ol>
@@ -171,7 +173,7 @@ interface LineProps {
   readonly chosen: number;
 }
 
-/** The line of the clock from now to the last mark. The marks have the same distances as the slider below. */
+/** The line of the clock from now to the last mark. The slider lies on it, so the line can be dragged. */
 function Line({ nowMs, marks, chosen }: LineProps) {
   const every = Math.ceil(marks.length / MAX_LABELS);
   return (
@@ -184,10 +186,10 @@ function Line({ nowMs, marks, chosen }: LineProps) {
           title={`${inWords(mark.kind)}, ${dateAndTime(mark.at_ms)} UTC`}
         >
           {(index % every === 0 || index + 1 === chosen) && (
-            <>
+            <span>
               {durationText(mark.at_ms - nowMs)}
               <small>{inWords(mark.kind)}</small>
-            </>
+            </span>
           )}
         </li>
       ))}
@@ -200,6 +202,8 @@ const pageOf: Partial<Record<SandboxUpcomingEntry['kind'], string>> = {
   intent_expires: 'intents',
   transaction_check: 'transactions',
   webhook_attempt: 'events',
+  total_decreases: 'aggregations',
+  action_check: 'actions',
 };
 
 function Resource({ entry: { kind, resource_id: id } }: { readonly entry: SandboxUpcomingEntry }) {

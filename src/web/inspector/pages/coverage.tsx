@@ -54,7 +54,7 @@ function Whole({ coverage }: { readonly coverage: SandboxCoverage }) {
               <td>
                 <progress aria-label={figure.title} max={figure.total || 1} value={figure.covered} />
               </td>
-              <td>{shareText(figure)}</td>
+              <td class="whole">{shareText(figure)}</td>
             </tr>
           ))}
         </tbody>

@@ -22,7 +22,7 @@ import { hrefOf } from '../routes.ts';
 
 const columns: readonly Column<SandboxEvent>[] = [
   { title: 'Event', slot: 'lead', cell: ({ type }) => type },
-  { title: 'About', width: 190, slot: 'sub', isDim: true, cell: subjectText },
+  { title: 'About', width: 300, openedWidth: 190, slot: 'sub', isDim: true, cell: subjectText },
   {
     ...{ title: 'Deliveries', width: 96, slot: 'status', isExtra: true },
     cell: ({ deliveries }) => <DeliveryDots of={deliveries} />,

@@ -112,9 +112,9 @@ function Rules({ faults, change }: RulesProps) {
       <tbody>
         {faults.map((fault) => (
           <tr key={fault.id}>
-            <td>{effectText(fault)}</td>
+            <td class="whole">{effectText(fault)}</td>
             <td>{selectionText(fault)}</td>
-            <td>{hitsText(fault)}</td>
+            <td class="whole">{hitsText(fault)}</td>
             <td>
               <button type="button" aria-label={`Remove ${fault.id}`} onClick={() => remove(fault.id)}>
                 Remove

@@ -218,7 +218,7 @@ function Connect({ connection }: { readonly connection: SandboxConnection }) {
           </Fact>
         )}
       </dl>
-      <div class="actions">
+      <div class="actions choices">
         {texts.map(([title], index) => (
           <button
             type="button"

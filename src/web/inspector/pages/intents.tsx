@@ -2,6 +2,7 @@ import { PenLine } from 'lucide';
 import type { IntentAuthorizationMember, IntentResponse, IntentStatus } from '../../../generated/schemas.ts';
 import { readApi, signers } from '../api.ts';
 import { control } from '../control.ts';
+import { inWords } from '../names.ts';
 import { Named } from '../parts/copy.tsx';
 import { JsonTree } from '../parts/json-tree.tsx';
 import { Seats, Status } from '../parts/label.tsx';
@@ -36,6 +37,10 @@ export function Page() {
         ? allPages((cursor) => readApi('listIntents', { query: { status, limit: 100, ...cursor } }, signal))
         : [await readApi('getIntent', { path: { intent_id: opened } }, signal)],
     [status, opened],
+  );
+  const connection = useLoaded((signal) => control('getConnection', {}, signal), []);
+  const keyNames = new Map(
+    connection.value.value?.signers.map(({ name, public_key: key }) => [key, inWords(name)]),
   );
   const intents = value.value;
   return (
@@ -73,13 +78,19 @@ export function Page() {
         </Empty>
       )}
       {intents?.map((intent) => (
-        <Intent key={intent.intent_id} intent={intent} />
+        <Intent key={intent.intent_id} intent={intent} keyNames={keyNames} />
       ))}
     </div>
   );
 }
 
-function Intent({ intent }: { readonly intent: IntentResponse }) {
+function Intent({
+  intent,
+  keyNames,
+}: {
+  readonly intent: IntentResponse;
+  readonly keyNames: ReadonlyMap<string, string>;
+}) {
   const sending = useSending();
   const shown = sending.result.value?.status === 200 ? (sending.result.value.body as IntentResponse) : intent;
   const sign = (name: (typeof signers)[number]) =>
@@ -89,7 +100,7 @@ function Intent({ intent }: { readonly intent: IntentResponse }) {
   return (
     <section class="card" aria-label={`Intent ${intent.intent_id}`}>
       <h2>
-        {shown.intent_type.replaceAll('_', ' ')} <Status of={shown.status} />
+        {inWords(shown.intent_type)} <Status of={shown.status} />
       </h2>
       <div class="quiet">
         <Named id={intent.intent_id} what="the intent's id" href={hrefOf('intents', [intent.intent_id])} /> by{' '}
@@ -108,7 +119,7 @@ function Intent({ intent }: { readonly intent: IntentResponse }) {
           <Timeline
             label="Members"
             steps={party.members.map((member) => ({
-              title: memberText(member),
+              title: memberText(member, keyNames),
               tone: hasSigned(member) ? ('good' as const) : ('next' as const),
             }))}
           />

@@ -11,6 +11,8 @@ import { useLoaded } from '../parts/use-loaded.tsx';
 import { hrefOf } from '../routes.ts';
 
 const MAX_DECIMALS = 6;
+/** Of an amount from a thousand on. */
+const FEW_DECIMALS = 2;
 
 /** Where the money of every asset came from, and where it is. */
 export function Page() {
@@ -54,9 +56,10 @@ export function Page() {
   );
 }
 
-/** Formats an amount in base units, such as `1,493.27`. */
+/** Formats an amount in base units, such as `1,493.27` or `0.000011`. */
 function amountText(amount: bigint, decimals: number): string {
-  return groupedText(decimalText(round(fromRaw(amount, decimals), MAX_DECIMALS)));
+  const isLarge = amount >= 1000n * 10n ** BigInt(decimals);
+  return groupedText(decimalText(round(fromRaw(amount, decimals), isLarge ? FEW_DECIMALS : MAX_DECIMALS)));
 }
 
 /** The assets with the most kinds of holders come first. */

@@ -2,6 +2,7 @@ import { useSignal } from '@preact/signals';
 import { Plus, ScrollText } from 'lucide';
 import type { Policy } from '../../../generated/schemas.ts';
 import type { SandboxNamed, SandboxPolicy } from '../../../sandbox/generated/schemas.ts';
+import { unitOfSums } from '../aggregations/draft.ts';
 import { readApi } from '../api.ts';
 import { control } from '../control.ts';
 import { shortened } from '../names.ts';
@@ -16,17 +17,18 @@ import { Empty } from '../parts/states.tsx';
 import { ExactTime } from '../parts/time.tsx';
 import { everyPage, useLoaded } from '../parts/use-loaded.tsx';
 import type { Column } from '../parts/virtual-table.tsx';
-import { conditionText, unitOf } from '../policies/conditions.ts';
+import { conditionText, type NamedParts, noNames } from '../policies/conditions.ts';
 import { draftOf, firstDraft, type Rule } from '../policies/draft.ts';
 import { Editor } from '../policies/editor.tsx';
 import { Bench, Replay } from '../policies/judging.tsx';
 import { hrefOf } from '../routes.ts';
+import { allPages } from '../wallet-facts.ts';
 
 const columns: readonly Column<SandboxPolicy>[] = [
   { title: 'Name', slot: 'lead', cell: ({ name }) => name },
   { title: 'Chain', width: 124, slot: 'status', cell: ({ chain_type: type }) => <Chain id={type} /> },
   {
-    ...{ title: 'Rules', width: 220, isExtra: true },
+    ...{ title: 'Rules', width: 330, isExtra: true },
     cell: ({ rules }) => (
       <span title={rules.map(({ name, method, action }) => `${action} ${method}: ${name}`).join('\n')}>
         {rules.slice(0, MAX_RULES).map(({ id, action, method }) => (
@@ -95,6 +97,7 @@ export function Page() {
 
 function NewPolicy({ back, onSaved }: { readonly back: string; readonly onSaved: () => void }) {
   const draft = useSignal(firstDraft);
+  const names = useLoaded(readNames, []).value.value ?? noNames;
   return (
     <DetailPanel
       what="Policy"
@@ -105,7 +108,7 @@ function NewPolicy({ back, onSaved }: { readonly back: string; readonly onSaved:
       tabs={[
         {
           title: 'Edit',
-          content: () => <Editor draft={draft} stored={undefined} onSaved={onSaved} />,
+          content: () => <Editor draft={draft} names={names} stored={undefined} onSaved={onSaved} />,
         },
         { title: 'Test', content: () => <Bench id="new" draft={draft} /> },
         { title: 'Replay', content: () => <Replay draft={draft} /> },
@@ -146,6 +149,7 @@ function StoredPolicy(props: StoredProps) {
 function PolicyPanel(props: StoredProps & { readonly policy: Policy; readonly reload: () => void }) {
   const { policy, id, wallets, back } = props;
   const draft = useSignal(draftOf(policy));
+  const names = useLoaded(readNames, []).value.value ?? noNames;
   const saved = (): void => {
     props.onSaved();
     props.reload();
@@ -158,17 +162,38 @@ function PolicyPanel(props: StoredProps & { readonly policy: Policy; readonly re
       title={policy.name}
       sub={<Chain id={policy.chain_type} />}
       tabs={[
-        { title: 'Overview', content: () => <Overview policy={policy} wallets={wallets} /> },
-        { title: 'Edit', content: () => <Editor draft={draft} stored={policy} onSaved={saved} /> },
+        { title: 'Overview', content: () => <Overview policy={policy} wallets={wallets} names={names} /> },
+        {
+          title: 'Edit',
+          content: () => <Editor draft={draft} names={names} stored={policy} onSaved={saved} />,
+        },
         { title: 'Test', content: () => <Bench id={id} draft={draft} /> },
-        { title: 'Replay', content: () => <Replay draft={draft} /> },
+        { title: 'Replay', content: () => <Replay draft={draft} preferred={wallets[0]?.id} /> },
         { title: 'Raw', content: () => <JsonTree value={policy} label="Policy" /> },
       ]}
     />
   );
 }
 
-function Overview({ policy, wallets }: { policy: Policy; wallets: readonly SandboxNamed[] }) {
+/** Reads the names of what conditions refer to by an id. */
+async function readNames(signal: AbortSignal): Promise<NamedParts> {
+  const [aggregations, sets] = await Promise.all([
+    everyPage((query) => control('listSandboxAggregations', { query }, signal)),
+    allPages((cursor) => readApi('listConditionSets', { query: { limit: 100, ...cursor } }, signal)),
+  ]);
+  return {
+    sums: new Map(aggregations.map((each) => [each.id, { name: each.name, unit: unitOfSums(each) }])),
+    sets: new Map(sets.map(({ id, name }) => [id, name])),
+  };
+}
+
+interface OverviewProps {
+  readonly policy: Policy;
+  readonly wallets: readonly SandboxNamed[];
+  readonly names: NamedParts;
+}
+
+function Overview({ policy, wallets, names }: OverviewProps) {
   const { owner_id: owner, rules, created_at: ms } = policy;
   return (
     <>
@@ -184,7 +209,7 @@ function Overview({ policy, wallets }: { policy: Policy; wallets: readonly Sandb
               {rule.conditions.map((condition, place) => (
                 <li key={place}>
                   <span class="quiet">{condition.field_source}</span>{' '}
-                  <code>{conditionText(condition, unitOf(condition, rule.conditions))}</code>
+                  <code>{conditionText(condition, rule.conditions, names)}</code>
                 </li>
               ))}
             </ul>

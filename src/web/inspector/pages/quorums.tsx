@@ -21,6 +21,7 @@ import {
   draftOf,
   emptyDraft,
   type Member,
+  membersText,
   type People,
   type QuorumDraft,
 } from '../quorum-draft.ts';
@@ -40,10 +41,6 @@ const columns: readonly Column<SandboxKeyQuorum>[] = [
   { title: 'Members', width: 220, slot: 'sub', isDim: true, cell: membersText },
   { title: 'Wallets', width: 72, align: 'end', isExtra: true, cell: ({ wallet_count: count }) => count },
 ];
-
-function membersText({ members }: SandboxKeyQuorum): string {
-  return members.map(({ id, name }) => name ?? shortened(id)).join(', ');
-}
 
 /** The display name of a quorum, or its members. */
 function nameOf(quorum: SandboxKeyQuorum): string {

@@ -40,10 +40,10 @@ const columns: readonly Column<RecordedRequest>[] = [
   },
   { title: 'Subject', width: 190, slot: 'sub', isDim: true, cell: subjectText },
   {
-    ...{ title: 'Status', width: 190, slot: 'status' },
+    ...{ title: 'Status', width: 190, openedWidth: 56, slot: 'status' },
     cell: ({ status, code }) => (
       <>
-        <HttpStatus of={status} /> {code !== null && <span class="quiet small">{code}</span>}
+        <HttpStatus of={status} /> {code !== null && <span class="quiet small extra">{code}</span>}
       </>
     ),
   },

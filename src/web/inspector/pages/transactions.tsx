@@ -71,7 +71,7 @@ function FromTo({ row }: { readonly row: SandboxTransaction }) {
       {to !== undefined && (
         <>
           <span class="arrow">→</span>
-          <Named id={to} what="the receiver" />
+          <Address of={to} what="the receiver" />
         </>
       )}
     </>

@@ -14,7 +14,7 @@ import { Chain, Seats, Status } from '../parts/label.tsx';
 import { SearchableList } from '../parts/searchable-list.tsx';
 import { isRefusal, SentResult, SignerChoice, useSending, useSigners } from '../parts/sent-result.tsx';
 import { Empty, Failure } from '../parts/states.tsx';
-import { ExactTime } from '../parts/time.tsx';
+import { Age, ExactTime } from '../parts/time.tsx';
 import { useEventFeed } from '../parts/use-event-feed.tsx';
 import { everyPage, useLoaded, useReload } from '../parts/use-loaded.tsx';
 import type { Column } from '../parts/virtual-table.tsx';
@@ -39,7 +39,7 @@ const columns: readonly Column<SandboxWallet>[] = [
     ...{ title: 'Address', width: 136, slot: 'sub' },
     cell: ({ address }) => <Named id={address} what="the address" />,
   },
-  { title: 'Chain', width: 112, slot: 'status', cell: ({ chain_type: type }) => <Chain id={type} /> },
+  { title: 'Chain', width: 128, slot: 'status', cell: ({ chain_type: type }) => <Chain id={type} /> },
   { title: 'Owner', width: 190, isExtra: true, cell: ({ owner }) => <OwnerSeats owner={owner} /> },
   {
     ...{ title: 'Policies', width: 150, isExtra: true, isDim: true },
@@ -351,10 +351,21 @@ function Actions({ wallet, change }: { readonly wallet: Wallet; readonly change:
     <section aria-label="Actions">
       <Failure message={error.value} />
       {value.value?.data.length === 0 && <p class="empty">No transfers, swaps, deposits or payouts yet.</p>}
-      <ul class="tree">
-        {value.value?.data.map(({ id, type, status }) => (
-          <li key={id}>
-            <a href={hrefOf('actions', [id])}>{inWords(type)}</a> <Status of={status} />
+      <ul class="lines">
+        {value.value?.data.map((action) => (
+          <li key={action.id}>
+            <div>
+              <a href={hrefOf('actions', [action.id])}>{inWords(action.type)}</a>{' '}
+              {action.type === 'transfer' && action.source_amount !== undefined && (
+                <span class="amount">
+                  {action.source_amount} {action.source_asset?.toUpperCase()}
+                </span>
+              )}{' '}
+              <Status of={action.status} />
+              <span class="when">
+                <Age ms={Date.parse(action.created_at)} />
+              </span>
+            </div>
           </li>
         ))}
       </ul>

@@ -21,7 +21,14 @@ import { hrefOf } from '../routes.ts';
 import { allPages } from '../wallet-facts.ts';
 
 const columns: readonly Column<WebhookEndpoint>[] = [
-  { title: 'URL', slot: 'lead', cell: ({ url }) => url },
+  {
+    ...{ title: 'URL', slot: 'lead' },
+    cell: ({ url, description }) => (
+      <span title={url}>
+        {url} <span class="quiet">{description}</span>
+      </span>
+    ),
+  },
   {
     title: 'Events',
     width: 240,

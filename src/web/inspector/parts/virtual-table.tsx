@@ -24,6 +24,8 @@ export interface Column<Row> {
   readonly title: string;
   /** In pixels. A column without a width takes what is left. */
   readonly width?: number;
+  /** The width while a row is open. By default, `width`. */
+  readonly openedWidth?: number;
   /** The place in the card that a narrow window draws. Other columns are left out there. */
   readonly slot?: 'lead' | 'status' | 'sub' | 'age';
   /** Whether the column is left out while a row is open. */
@@ -55,8 +57,10 @@ function classOf<Row>({ width, slot, isExtra, align, isDim }: Column<Row>): stri
   ].join(' ');
 }
 
-function widthOf<Row>({ width }: Column<Row>) {
-  return width === undefined ? {} : { style: { '--width': `${width}px` } };
+function widthOf<Row>({ width, openedWidth }: Column<Row>) {
+  if (width === undefined) return {};
+  const opened = openedWidth === undefined ? {} : { '--opened-width': `${openedWidth}px` };
+  return { style: { '--width': `${width}px`, ...opened } };
 }
 
 /** A table of any length that draws only the visible rows. Arrow keys move, and Enter opens a row. */

@@ -7,6 +7,7 @@ import {
   ruleMethods,
   typedFields,
 } from '../../../sandbox/generated/policy-fields.ts';
+import type { PolicyObservation } from '../../../sandbox/generated/schemas.ts';
 
 /** A condition while it is edited. It may be incomplete, and it has only the members that its field source uses. */
 export interface Condition {
@@ -187,16 +188,54 @@ export function operatorText(operator: string): string {
   return Object.hasOwn(operatorWords, operator) ? operatorWords[operator]! : operator.replaceAll('_', ' ');
 }
 
+/** What conditions name by an id: the sums of aggregations, and condition sets. */
+export interface NamedParts {
+  readonly sums: ReadonlyMap<string, { readonly name: string; readonly unit: AmountUnit | undefined }>;
+  readonly sets: ReadonlyMap<string, string>;
+}
+
+export const noNames: NamedParts = { sums: new Map(), sets: new Map() };
+
+const AGGREGATION = 'aggregation.';
+
+/** Returns the sum that a field names, if it is known. */
+export function sumOf({ field }: Pick<Condition, 'field'>, { sums }: NamedParts) {
+  return field.startsWith(AGGREGATION) ? sums.get(field.slice(AGGREGATION.length)) : undefined;
+}
+
 /** Describes a condition in words, such as `to is one of 0x1, 0x2` or `value is at most 0.1 ETH`. */
-export function conditionText({ field, operator, value }: Condition, unit?: AmountUnit): string {
+export function conditionText(
+  condition: Condition,
+  others: readonly Condition[] = [],
+  names = noNames,
+): string {
+  const { operator, value } = condition;
+  const sum = sumOf(condition, names);
+  const field = sum?.name ?? condition.field;
+  const unit = sum?.unit ?? unitOf(condition, others);
   const shown = [value]
     .flat()
     .map((each) => {
-      const amount = unit === undefined ? undefined : amountText(each, unit);
-      return amount === undefined ? JSON.stringify(each) : `${amount} ${unit!.symbol}`;
+      const set = operator === 'in_condition_set' ? names.sets.get(each) : undefined;
+      return set ?? valueText(each, unit);
     })
     .join(', ');
   return `${field} ${operatorText(operator)} ${shown}`;
+}
+
+const MAX_VALUES = 20;
+
+/** Formats the observed value of a condition, such as `observed 1 ETH`. */
+export function observedText({ state, values, reason }: PolicyObservation, unit?: AmountUnit): string {
+  if (state !== 'present') return reason === undefined ? state : `${state} (${reason})`;
+  const shown = (values ?? []).slice(0, MAX_VALUES).map((value) => valueText(value, unit));
+  const rest = (values ?? []).length - shown.length;
+  return `observed ${shown.join(', ')}${rest > 0 ? ` and ${rest} more` : ''}`;
+}
+
+function valueText(value: string, unit: AmountUnit | undefined): string {
+  const amount = unit === undefined ? undefined : amountText(value, unit);
+  return amount === undefined ? JSON.stringify(value) : `${amount} ${unit!.symbol}`;
 }
 
 /** The unit in which people read an amount, instead of base units such as wei. */

@@ -8,6 +8,7 @@ import { isRefusal, SentResult, SignerChoice, useSending } from '../parts/sent-r
 import { Failure } from '../parts/states.tsx';
 import { goTo } from '../router.tsx';
 import { hrefOf } from '../routes.ts';
+import type { NamedParts } from './conditions.ts';
 import {
   createBody,
   type Draft,
@@ -25,13 +26,14 @@ const LINT_DELAY_MS = 500;
 
 interface EditorProps {
   readonly draft: Signal<Draft>;
+  readonly names: NamedParts;
   /** The stored policy. Undefined for a new one. */
   readonly stored: { readonly id: string; readonly owner_id: string | null } | undefined;
   readonly onSaved: () => void;
 }
 
 /** The form of a policy's rules, its JSON in both directions, what lint finds, and the buttons that save and delete. */
-export function Editor({ draft, stored, onSaved }: EditorProps) {
+export function Editor({ draft, names, stored, onSaved }: EditorProps) {
   const text = useSignal(draftText(draft.value));
   const fault = useSignal('');
   const { lint, issues } = useLint(draft.value);
@@ -56,7 +58,13 @@ export function Editor({ draft, stored, onSaved }: EditorProps) {
   const elsewhere = issues.filter(({ pointer }) => !pointer.startsWith('/rules/'));
   return (
     <>
-      <RuleForm draft={draft.value} issues={issues} isStored={stored !== undefined} change={change} />
+      <RuleForm
+        draft={draft.value}
+        names={names}
+        issues={issues}
+        isStored={stored !== undefined}
+        change={change}
+      />
       <Issues issues={elsewhere} />
       <Findings lint={lint} add={(rule) => change({ ...draft.value, rules: [...draft.value.rules, rule] })} />
       <label class="stack">
@@ -132,7 +140,7 @@ function Findings({ lint, add }: { lint: PolicyLint | undefined; add: (rule: Rul
   );
 }
 
-function SaveBox(props: Omit<EditorProps, 'draft'> & { draft: Draft; isFaulty: boolean }) {
+function SaveBox(props: Omit<EditorProps, 'draft' | 'names'> & { draft: Draft; isFaulty: boolean }) {
   const { draft, stored, isFaulty, onSaved } = props;
   const sending = useSending();
   const signers = useSignal<readonly SandboxSigner[]>(

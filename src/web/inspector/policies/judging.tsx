@@ -162,13 +162,20 @@ function CaseBox(props: {
 }
 
 /** The decisions about a wallet's recorded requests that change under the draft. */
-export function Replay({ draft }: { readonly draft: Signal<Draft> }) {
+export function Replay({
+  draft,
+  preferred,
+}: {
+  readonly draft: Signal<Draft>;
+  /** The wallet to begin with, such as one that has the policy. */
+  readonly preferred?: string | undefined;
+}) {
   const { value, error } = useLoaded(
     (signal) => everyPage((query) => control('listSandboxWallets', { query }, signal)),
     [],
   );
   const wallets = (value.value ?? []).filter(({ chain_type: type }) => type === draft.value.chain_type);
-  const chosen = useSignal('');
+  const chosen = useSignal(preferred ?? '');
   const replayed = useSignal<PolicyReplay | undefined>(undefined);
   const failure = useSignal('');
   const replay = async (): Promise<void> => {

@@ -13,10 +13,12 @@ import {
   declarationOf,
   fieldsOf,
   methodsOf,
+  type NamedParts,
   operatorsOf,
   operatorText,
   prefixOf,
   sourcesOf,
+  sumOf,
   unitOf,
   valueInputOf,
 } from './conditions.ts';
@@ -37,6 +39,7 @@ import {
 /** A form that edits the rules of a draft. The chain type of a stored policy cannot change. */
 export function RuleForm(props: {
   readonly draft: Draft;
+  readonly names: NamedParts;
   readonly issues: readonly Issue[];
   readonly isStored: boolean;
   readonly change: (draft: Draft) => void;
@@ -84,6 +87,7 @@ export function RuleForm(props: {
           <RuleFields
             chainType={draft.chain_type}
             rule={rule}
+            names={props.names}
             at={`/rules/${index}`}
             issues={issues}
             change={(changed) => setRules(replaced(draft.rules, index, changed))}
@@ -100,6 +104,7 @@ export function RuleForm(props: {
 function RuleFields(props: {
   readonly chainType: string;
   readonly rule: Rule;
+  readonly names: NamedParts;
   readonly at: string;
   readonly issues: readonly Issue[];
   readonly change: (rule: Rule) => void;
@@ -139,7 +144,8 @@ function RuleFields(props: {
           <ConditionFields
             sources={sourcesOf(chainType, rule.method)}
             condition={condition}
-            unit={unitOf(condition, conditions)}
+            unit={sumOf(condition, props.names)?.unit ?? unitOf(condition, conditions)}
+            names={props.names}
             change={(changed) => setConditions(replaced(conditions, index, changed))}
           />
           <Issues issues={issuesAt(issues, `${at}/conditions/${index}`)} />
@@ -167,9 +173,10 @@ function ConditionFields(props: {
   readonly sources: readonly string[];
   readonly condition: Condition;
   readonly unit: AmountUnit | undefined;
+  readonly names: NamedParts;
   readonly change: (condition: Condition) => void;
 }) {
-  const { condition, sources, unit, change } = props;
+  const { condition, sources, unit, names: known, change } = props;
   const { field_source: source, field, operator } = condition;
   const names = Object.keys(fieldsOf(condition));
   const declaration = declarationOf(source);
@@ -183,7 +190,15 @@ function ConditionFields(props: {
           options={sources}
           choose={(chosen) => change(withSource(condition, chosen))}
         />
-        {isFree ? (
+        {source === 'reference' && known.sums.size > 0 ? (
+          <Choice
+            label="Aggregation"
+            value={field}
+            options={[...known.sums.keys()].map((id) => `aggregation.${id}`)}
+            textOf={(each) => sumOf({ field: each }, known)?.name ?? each}
+            choose={(chosen) => change(withField(condition, chosen))}
+          />
+        ) : isFree ? (
           <label>
             Field
             <input
@@ -207,7 +222,7 @@ function ConditionFields(props: {
           textOf={operatorText}
           choose={(chosen) => change(withOperator(condition, chosen))}
         />
-        <ValueField condition={condition} unit={unit} change={change} />
+        <ValueField condition={condition} unit={unit} names={known} change={change} />
       </div>
       <p class="small quiet">
         <Marked
@@ -225,10 +240,12 @@ function ConditionFields(props: {
 function ValueField({
   condition,
   unit,
+  names,
   change,
 }: {
   readonly condition: Condition;
   readonly unit: AmountUnit | undefined;
+  readonly names: NamedParts;
   readonly change: (condition: Condition) => void;
 }) {
   const { form, mode, example, choices } = valueInputOf(condition);
@@ -239,6 +256,17 @@ function ValueField({
         label="Value"
         value={values[0] ?? ''}
         options={choices}
+        choose={(value) => change({ ...condition, value })}
+      />
+    );
+  }
+  if (condition.operator === 'in_condition_set' && names.sets.size > 0) {
+    return (
+      <Choice
+        label="Condition set"
+        value={values[0] ?? ''}
+        options={[...names.sets.keys()]}
+        textOf={(id) => names.sets.get(id) ?? id}
         choose={(value) => change({ ...condition, value })}
       />
     );

@@ -6,8 +6,9 @@ import type {
 } from '../../../sandbox/generated/schemas.ts';
 import { Named } from '../parts/copy.tsx';
 import { Label } from '../parts/label.tsx';
+import { conditionText, observedText, unitOf } from '../policies/conditions.ts';
 import { hrefOf } from '../routes.ts';
-import { observedText, outcomeText } from '../texts.ts';
+import { outcomeText } from '../texts.ts';
 
 /** How each policy evaluated a request: policy, unit, rule, condition, the observed value and the result. */
 export function PolicyTree({ trace }: { readonly trace: PolicyTrace }) {
@@ -62,21 +63,26 @@ function Rule({ rule, isDeciding }: { readonly rule: PolicyRuleTrace; readonly i
       {isDeciding && <strong> and decided</strong>}
       <ul class={isDeciding ? 'taken' : ''}>
         {rule.conditions.map((condition, index) => (
-          <Condition key={index} condition={condition} />
+          <Condition key={index} condition={condition} others={rule.conditions} />
         ))}
       </ul>
     </li>
   );
 }
 
-function Condition({ condition }: { readonly condition: PolicyConditionTrace }) {
-  const { field_source, field, operator, value, observed, result } = condition;
+function Condition({
+  condition,
+  others,
+}: {
+  readonly condition: PolicyConditionTrace;
+  readonly others: readonly PolicyConditionTrace[];
+}) {
+  const { field_source: source, observed, result } = condition;
   return (
     <li>
-      <code>
-        {field_source}.{field} {operator} {JSON.stringify(value)}
-      </code>
-      : {observedText(observed)} <Label tone={result === 'true' ? 'good' : 'bad'}>{result}</Label>
+      <span class="quiet">{source}</span> <code>{conditionText(condition, others)}</code>:{' '}
+      {observedText(observed, unitOf(condition, others))}{' '}
+      <Label tone={result === 'true' ? 'good' : 'bad'}>{result}</Label>
     </li>
   );
 }

@@ -105,7 +105,8 @@ function Repair({ id, repair, sending, note }: RepairProps) {
   if (repair.kind === 'command') {
     return (
       <>
-        {repair.title}: <code>{repair.command}</code> <Copy text={repair.command} what="the command" />
+        <Marked text={repair.title} />: <code>{repair.command}</code>{' '}
+        <Copy text={repair.command} what="the command" />
       </>
     );
   }
@@ -123,7 +124,10 @@ function Repair({ id, repair, sending, note }: RepairProps) {
   };
   return (
     <button type="button" disabled={sending.isRunning.value} onClick={() => void press()}>
-      <Icon of={Wrench} /> {repair.title}
+      <Icon of={Wrench} />
+      <span>
+        <Marked text={repair.title} />
+      </span>
     </button>
   );
 }

@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals';
-import type { RecordedExchange, RecordedMessage } from '../../../sandbox/generated/schemas.ts';
+import type { PolicyTrace, RecordedExchange, RecordedMessage } from '../../../sandbox/generated/schemas.ts';
 import { control } from '../control.ts';
 import { Copy, Named } from '../parts/copy.tsx';
 import { DecodedItem } from '../parts/decoded-item.tsx';
@@ -14,7 +14,6 @@ import { ExactTime } from '../parts/time.tsx';
 import { useLoaded } from '../parts/use-loaded.tsx';
 import { hrefOf } from '../routes.ts';
 import { dateAndTime, shortAddress } from '../texts.ts';
-import { PolicyTree } from './policy-tree.tsx';
 import { Refusal } from './refusal.tsx';
 import { ReplayBox } from './replay-box.tsx';
 import { signatureCheckIn } from './signature-check.ts';
@@ -75,7 +74,7 @@ function tabsOf(exchange: RecordedExchange): readonly Tab[] {
       : []),
     ...(trace === null
       ? []
-      : [{ title: 'Policy', mark: trace.policies?.length, content: () => <PolicyTree trace={trace} /> }]),
+      : [{ title: 'Policy', mark: trace.policies?.length, content: () => <Policy trace={trace} /> }]),
     ...(effects === 0
       ? []
       : [{ title: 'Effects', mark: effects, content: () => <Effects exchange={exchange} /> }]),
@@ -205,6 +204,13 @@ function Effects({
   );
 }
 
+function Policy({ trace }: { readonly trace: PolicyTrace }) {
+  // The fields of policies and the known assets are only loaded here.
+  const loaded = useLoaded(async () => (await import('./policy-tree.tsx')).PolicyTree, []);
+  const Tree = loaded.value.value;
+  return Tree === undefined ? <Failure message={loaded.error.value} /> : <Tree trace={trace} />;
+}
+
 function Code({ exchange }: { readonly exchange: RecordedExchange }) {
   // The texts of the languages are only loaded here.
   const loaded = useLoaded(
@@ -217,7 +223,7 @@ function Code({ exchange }: { readonly exchange: RecordedExchange }) {
   const [name, text] = languages[chosen.value]!;
   return (
     <section aria-label="Code">
-      <div class="actions">
+      <div class="actions choices">
         {languages.map(([language], index) => (
           <button
             type="button"

@@ -7,6 +7,8 @@ import { hrefOf } from '../routes.ts';
 /** The wallets at addresses that were looked up, which have names and pages. */
 const wallets = signal<ReadonlyMap<string, { readonly id: string; readonly name: string | null }>>(new Map());
 const asked = new Set<string>();
+/** A list draws its rows again whenever it is scrolled, and most addresses belong to no wallet. */
+const ASK_AGAIN_MS = 10_000;
 
 async function lookUp(address: string): Promise<void> {
   if (asked.has(address)) return;
@@ -16,7 +18,7 @@ async function lookUp(address: string): Promise<void> {
     const [wallet] = data;
     if (wallet?.address.toLowerCase() === address.toLowerCase()) {
       wallets.value = new Map(wallets.value).set(address, wallet);
-    } else asked.delete(address);
+    } else setTimeout(() => asked.delete(address), ASK_AGAIN_MS);
   } catch {
     // The address is shown without a name.
     asked.delete(address);

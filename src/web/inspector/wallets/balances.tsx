@@ -2,6 +2,7 @@ import { useSignal } from '@preact/signals';
 import type { Wallet } from '../../../generated/schemas.ts';
 import { readApi } from '../api.ts';
 import { control } from '../control.ts';
+import { groupedText } from '../names.ts';
 import { Chain } from '../parts/label.tsx';
 import { Failure } from '../parts/states.tsx';
 import { useLoaded, useReload } from '../parts/use-loaded.tsx';
@@ -55,7 +56,7 @@ export function Balances({ wallet, round, change }: BalancesProps) {
                   <Chain id={chain} />
                 </td>
                 <td>{asset.toUpperCase()}</td>
-                <td class="end amount">{display_values[asset] ?? '0'}</td>
+                <td class="end amount">{groupedText(display_values[asset] ?? '0')}</td>
               </tr>
             ))}
           </tbody>
