@@ -19,7 +19,7 @@ import type { Database } from '../storage/open-database.ts';
 /** How long scrapes share the values that were read from the database and from nodes. */
 const READ_EVERY_MS = 10_000;
 const WAIT_MS = 2_000;
-/** CHOICE: of this many cells, the backlog is read at once. Hundreds of reads at once would all be late. */
+/** CHOICE: the backlogs of this many cells are read concurrently. Hundreds of concurrent reads would all be late. */
 const BACKLOGS_AT_ONCE = 16;
 
 /**

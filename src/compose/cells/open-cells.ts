@@ -239,9 +239,9 @@ export async function openCells(
 }
 
 /**
- * Returns a function that finds out whether a cell can serve its apps, without waiting for its database. Heartbeats show
- * that a cell accepts changes. Its schema is checked later, beside the caller. If every caller asked the databases of
- * hundreds of cells at once, the answers would be too late for their time limits.
+ * Returns a function that finds out whether a cell can serve its apps, without waiting for its database. Heartbeats
+ * show that a cell accepts changes. Its schema is checked later, beside the caller. If every caller asked the databases
+ * of hundreds of cells at the same time, the responses would be too late for their time limits.
  */
 function serving({ now }: Services['machine']): (cell: OpenCell) => boolean {
   const inTurn = limitTo(CHECKS_AT_ONCE);
@@ -254,7 +254,7 @@ function serving({ now }: Services['machine']): (cell: OpenCell) => boolean {
     };
     inTurn(() => cell.checkReady()).then(
       () => end(true),
-      // Its heartbeats show whether the database responds. An answer that is only late is no fault.
+      // Its heartbeats show whether the database responds. A response that is only late is not a fault.
       (error: unknown) => end(isUnavailable(error) && state.isUsable),
     );
   };

@@ -225,7 +225,7 @@ export async function registerAccount(
   });
   if (known !== null) return known;
   if (registered === undefined) {
-    throw new ApiError('unavailable', 'the account was removed meanwhile; send the request again');
+    throw new ApiError('unavailable', 'the account was removed in the meantime; send the request again');
   }
   const { customerId } = await requireCustomer(context, customerOf(owner));
   await requireRoom(context, owner);

@@ -221,7 +221,7 @@ export async function createFiatDepositAccount(
   const known = await context.em.findOne(FiatDepositAccountEntity, { ...same, status: 'activated' });
   if (known !== null) return requireSameFee(known, body);
   if (opened === undefined) {
-    throw new ApiError('unavailable', 'the account was deactivated meanwhile; send the request again');
+    throw new ApiError('unavailable', 'the account was deactivated in the meantime; send the request again');
   }
   const customerId = await customerOf(context, wallet, placeOf(body));
   await requireRoom(context, wallet.id);

@@ -103,7 +103,7 @@ export function readAggregation(text: string): AggregationDraft {
 
 type Stored = Pick<SandboxAggregation, 'metric' | 'conditions' | 'limits'>;
 
-/** Returns the unit of an aggregation's sums, or undefined if they are no amounts of a known asset. */
+/** Returns the unit of an aggregation's sums, or undefined if they are not amounts of a known asset. */
 export function unitOfSums({
   metric,
   conditions,

@@ -21,7 +21,7 @@ import { useLoaded } from '../parts/use-loaded.tsx';
 /** The interval at which the numbers of hits are read again. */
 const READ_MS = 2000;
 
-/** The fault rules of the sandbox: which requests fail on purpose, and how often they have failed. */
+/** The fault rules of the sandbox: which requests fail on purpose, and how many times they have failed. */
 export function Page() {
   const { value, error, reload } = useLoaded((signal) => control('listFaults', {}, signal), []);
   const note = useSignal('');

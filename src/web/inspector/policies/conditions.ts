@@ -248,8 +248,8 @@ export interface AmountUnit {
 type Field = Pick<Condition, 'field_source' | 'field'>;
 
 /**
- * Returns the unit of a number that a field has, or undefined if the number is no amount of a known asset. The other
- * conditions of the rule can name the chain, the token contract or the mint.
+ * Returns the unit of a number that a field has, or undefined if the number is not an amount of a known asset. The
+ * other conditions of the rule can name the chain, the token contract or the mint.
  */
 export function unitOf(
   { field_source: source, field }: Field,
@@ -293,7 +293,7 @@ function unitOfAsset(asset: { readonly asset: string; readonly decimals: number 
   return asset === undefined ? undefined : { symbol: asset.asset.toUpperCase(), decimals: asset.decimals };
 }
 
-/** Writes base units as a number of whole units. Returns undefined for a text that is no decimal integer. */
+/** Writes base units as a number of whole units. Returns undefined for a string that is not a decimal integer. */
 export function amountText(base: string, { decimals }: AmountUnit): string | undefined {
   return /^\d{1,100}$/.test(base) ? decimalText(fromRaw(BigInt(base), decimals)) : undefined;
 }
