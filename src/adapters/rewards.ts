@@ -90,7 +90,9 @@ function objectOf(value: unknown): Readonly<Record<string, unknown>> {
 }
 
 const TIMEOUT_MS = 5_000;
-/** The maximum size of a response, because parsing it blocks the thread. A response lists the campaigns of every reward. */
+/**
+ * The maximum size of a response, because parsing it blocks the thread. A response lists the campaigns of every reward.
+ */
 const MAX_ANSWER_BYTES = 2 * 1024 * 1024;
 /** After this many consecutive failures, Merkl is not called for BREAK_MS. */
 const FAILURES_UNTIL_BREAK = 5;

@@ -46,7 +46,8 @@ export function lockOf(folder: string): string {
 }
 
 /**
- * Reads the state in `folder`; undefined if the folder has no state. Fields that older versions did not write get defaults.
+ * Reads the state in `folder`; undefined if the folder has no state. Fields that older versions did not write get
+ * defaults.
  *
  * @throws StartError if the state is unreadable or malformed. It may contain the only copy of the master key, so it is
  * not replaced.

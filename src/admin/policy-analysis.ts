@@ -45,7 +45,9 @@ export function replayInDatabase(config: DatabaseConfig, input: ReplayInput): Pr
   return atDatabase(config, (context) => replayPolicy(context, input));
 }
 
-/** Finds requests that avoid the rules of a policy by calling another RPC method. Throws what `replayInDatabase` throws. */
+/**
+ * Finds requests that avoid the rules of a policy by calling another RPC method. Throws what `replayInDatabase` throws.
+ */
 export function lintInDatabase(config: DatabaseConfig, input: LintInput): Promise<PolicyLint> {
   return atDatabase(config, (context) => lintPolicy(context, input));
 }

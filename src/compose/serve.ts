@@ -237,8 +237,8 @@ function isDoneWithin(limitMs: number, work: Promise<void>): Promise<boolean> {
 const failuresOfAddress = { points: 100, durationSeconds: 10 };
 
 /**
- * Returns the limit for each worker. Failures are counted in memory, and the connections of an address reach all workers in
- * turn.
+ * Returns the limit for each worker. Failures are counted in memory, and the connections of an address reach all
+ * workers in turn.
  */
 function failuresPerWorker(workers: number): typeof failuresOfAddress {
   return { ...failuresOfAddress, points: Math.ceil(failuresOfAddress.points / workers) };

@@ -11,8 +11,9 @@ import type { Job } from './runner.ts';
  * `IDLE_MS` apart, and each also counts the work that becomes due until the next one. So no work of this process starts
  * later than with look-ups every second.
  *
- * CHOICE: work that another process has committed is found within `IDLE_MS`, in case that process does not do it itself,
- * for example because it was killed. The claims of a killed process are released later than that, after five seconds.
+ * CHOICE: work that another process has committed is found within `IDLE_MS`, in case that process does not do it
+ * itself, for example because it was killed. The claims of a killed process are released later than that, after five
+ * seconds.
  */
 
 export const FIND_DUE_WORK = 'find-due-work';
@@ -28,8 +29,8 @@ const IDLE_MS = 2_000;
 export const WOKEN_IDLE_MS = 5 * 60_000;
 
 /**
- * For each job, queries that return a row if the job may have something to do until `byMs`. Each query is one look-up in
- * an index.
+ * For each job, queries that return a row if the job may have something to do until `byMs`. Each query is one look-up
+ * in an index.
  */
 const dueWork = (byMs: number): Readonly<Record<string, readonly RawBuilder<unknown>[]>> => {
   const steps = sql`select 1 from wallet_action_steps where next_check_at_ms <= ${byMs}`;

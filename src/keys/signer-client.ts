@@ -79,7 +79,9 @@ export async function openSignerKeyStore(
   const leftovers = new Set<Promise<void>>();
   warnOfOthers(hello);
 
-  /** Warns about contracts that the signer does not know. The signer refuses calls to them, as it refuses forged calls. */
+  /**
+   * Warns about contracts that the signer does not know. The signer refuses calls to them, as it refuses forged calls.
+   */
   function warnOfOthers({ contracts: known = contracts }: Hello): void {
     const missing = contracts.filter((each) => !known.includes(each));
     if (missing.length === 0) return;

@@ -253,7 +253,9 @@ export type RequestFault = { readonly ruleId: string } & (
     }
 );
 
-/** Returns the fault to inject into a request that is about to be executed. Undefined if no rule selects the request. */
+/**
+ * Returns the fault to inject into a request that is about to be executed. Undefined if no rule selects the request.
+ */
 export type FindRequestFault = (request: SelectableRequest) => RequestFault | undefined;
 
 /** A transaction that enters the pool of a simulated chain. */

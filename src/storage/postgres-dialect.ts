@@ -148,7 +148,9 @@ export const defaultTimeouts: PostgresTimeouts = {
  */
 export const QUIET_MS = 3_000;
 
-/** CHOICE: for work that is useless after a second, such as the settlement of rate limits, which begins again by then. */
+/**
+ * CHOICE: for work that is useless after a second, such as the settlement of rate limits, which begins again by then.
+ */
 export const shortTimeouts: PostgresTimeouts = {
   connectMs: 1_000,
   statementMs: 1_000,

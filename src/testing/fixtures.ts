@@ -38,8 +38,8 @@ interface TestOfPlaywright {
 /** The options of the fixtures: those of the sandbox, and what happens after a test that failed. */
 export interface FixtureOptions extends StartOptions {
   /**
-   * Keeps what a failed test did in a folder, for `custos inspect`: the requests, the events and the whole state. `true`
-   * is the folder `custos-failures`. Default: false.
+   * Keeps what a failed test did in a folder, for `custos inspect`: the requests, the events and the whole state.
+   * `true` is the folder `custos-failures`. Default: false.
    */
   readonly keepOnFailure?: boolean | string;
 }

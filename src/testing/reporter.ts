@@ -49,7 +49,9 @@ function coverageReporter(first: CoverageReporterOptions = {}, second?: Coverage
     onTestRunEnd: () => void end(),
     /** Called by jest at the end. */
     onRunComplete: () => void end(),
-    /** Called by jest after it, which fails if there is an error. With `--forceExit`, jest ignores `process.exitCode`. */
+    /**
+     * Called by jest after it, which fails if there is an error. With `--forceExit`, jest ignores `process.exitCode`.
+     */
     getLastError: () =>
       hasFailed ? new Error('less of the contract is covered than `failUnder`') : undefined,
     /** Called by Playwright at the end, which fails if this returns so. */

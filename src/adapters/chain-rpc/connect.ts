@@ -22,8 +22,8 @@ interface ConnectOptions {
   /** Returns the addresses of the chain's named tokens. */
   readonly namedTokens?: (caip2: string) => readonly string[];
   /**
-   * The number of cells that read the transfers of each chain. They share what is read. Undefined for programs that read
-   * no transfers repeatedly.
+   * The number of cells that read the transfers of each chain. They share what is read. Undefined for programs that
+   * read no transfers repeatedly.
    */
   readonly cells?: number | undefined;
   readonly observe?: ObserveNode | undefined;

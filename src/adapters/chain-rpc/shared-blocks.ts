@@ -87,7 +87,9 @@ export function shareBlocks(reader: BlockReader, keepsBlocks: boolean): SharedBl
   };
 }
 
-/** Adds the recipients to a block. Computing a checksum takes longer than anything else that a cell does with a block. */
+/**
+ * Adds the recipients to a block. Computing a checksum takes longer than anything else that a cell does with a block.
+ */
 export function withRecipients(block: ReadBlock): FinalBlock {
   const recipients = new Map(
     block.transfers.map(({ recipient }) => [recipient, checksumAddress(recipient.slice(2))]),

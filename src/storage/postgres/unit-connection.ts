@@ -34,8 +34,8 @@ export interface ConnectionTools {
   /** Records when PostgreSQL responds. Undefined if nobody needs it. */
   readonly responses: Responses | undefined;
   /**
-   * The time limit for a message that commits nothing, while PostgreSQL responds to no connection of `responses`. Default:
-   * only `silenceMs`.
+   * The time limit for a message that commits nothing, while PostgreSQL responds to no connection of `responses`.
+   * Default: only `silenceMs`.
    */
   readonly quietMs: number | undefined;
   readonly hung: HungConnections;

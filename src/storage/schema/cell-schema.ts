@@ -10,7 +10,8 @@ export function searchPathOf(databaseUrl: string): string | undefined {
 
 /**
  * Returns the schema that a database URL names in its parameter `options`, as in `-c search_path=eu1`. Undefined if it
- * names none, or one whose name PostgreSQL might read in another way: part of a name would be the schema of another cell.
+ * names none, or one whose name PostgreSQL might read in another way: part of a name would be the schema of another
+ * cell.
  */
 export function schemaOf(databaseUrl: string): string | undefined {
   return /^([a-z_][a-z0-9_]{0,62})(?=[\s,]|$)/.exec(searchPathOf(databaseUrl) ?? '')?.[1];

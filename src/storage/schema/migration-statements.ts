@@ -115,8 +115,8 @@ export function readStatements(postgres: string): MigrationStatement[] {
 /**
  * Splits SQL into statements, at semicolons outside of quotes. They keep their comments.
  *
- * NOTE: knows neither block comments, nor escapes in strings, nor dollar quotes with a name. A house test keeps them out of
- * migrations.
+ * NOTE: knows neither block comments, nor escapes in strings, nor dollar quotes with a name. A house test keeps them
+ * out of migrations.
  */
 export function splitStatements(sql: string): string[] {
   const statements = sql.match(/(?:\$\$.*?\$\$|'[^']*'|"[^"]*"|--[^\n]*|[^;'"$])+/gs) ?? [];

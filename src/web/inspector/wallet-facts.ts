@@ -82,8 +82,8 @@ export function signExample(chainType: string): { operation: string; body: objec
 }
 
 /**
- * Returns the seeded keys that sign for an owner: as many of its members as must sign. Returns none for a wallet without
- * an owner, and for an owner whose members have no seeded key.
+ * Returns the seeded keys that sign for an owner: as many of its members as must sign. Returns none for a wallet
+ * without an owner, and for an owner whose members have no seeded key.
  */
 export function ownerSigners(
   owner: Pick<SandboxOwner, 'members' | 'threshold'> | null | undefined,

@@ -40,8 +40,8 @@ export interface DatabaseIdentity {
 }
 
 /**
- * Returns whether a cluster has moved a schema to another of its nodes. The coordinator is the same then, and the number
- * of the node another one. A node that was restored keeps its number.
+ * Returns whether a cluster has moved a schema to another of its nodes. The coordinator is the same then, and the
+ * number of the node another one. A node that was restored keeps its number.
  */
 export function isMoved(before: DatabaseIdentity, after: DatabaseIdentity): boolean {
   const [from, fromNode = ''] = before.cluster.split(' ');

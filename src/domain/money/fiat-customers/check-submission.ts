@@ -120,8 +120,8 @@ const magics: readonly (readonly [type: string, bytes: Uint8Array])[] = [
 ];
 const PADDING = /={1,2}$/;
 /**
- * Finds one invalid character. A pattern with `+` for the whole string would be wrong: V8 keeps a backtracking entry for
- * each character, and a body of 16 MiB would exceed its limit of 64 MB.
+ * Finds one invalid character. A pattern with `+` for the whole string would be wrong: V8 keeps a backtracking entry
+ * for each character, and a body of 16 MiB would exceed its limit of 64 MB.
  */
 const NOT_BASE64 = /[^A-Za-z0-9+/]/;
 

@@ -51,8 +51,8 @@ export interface PlannedCalls {
 // CHOICE: the gas limit of a call that depends on the previous call, when the node cannot simulate both in sequence
 // because it lacks `eth_simulateV1`. The limit is several times what a swap or a deposit needs; unused gas is not paid.
 const UNKNOWN_GAS = 500_000n;
-// CHOICE: extra gas, because state can change before the block even if no transaction changes it. For example, a pool may
-// begin to store its price history, or a vault may add its interest.
+// CHOICE: extra gas, because state can change before the block even if no transaction changes it. For example, a pool
+// may begin to store its price history, or a vault may add its interest.
 const LATER_GAS = 50_000n;
 
 /**

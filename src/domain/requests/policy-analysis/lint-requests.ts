@@ -244,7 +244,10 @@ function nearPayment(sender = '11'.repeat(32)): Preimage {
   return { bytes, signing: rpc('near_signTransaction', { params: { transaction: bytesToBase64(bytes) } }) };
 }
 
-/** Returns the BCS encoding of a transaction that calls `aptos_account::transfer`. Source: aptos-core, types/src/transaction. */
+/**
+ * Returns the BCS encoding of a transaction that calls `aptos_account::transfer`. Source: aptos-core,
+ * types/src/transaction.
+ */
 function aptosPayment(sender = `0x${'11'.repeat(32)}`): Uint8Array {
   const text = (value: string) => concatBytes(Uint8Array.of(value.length), utf8ToBytes(value));
   const framework = hexToBytes(`${'00'.repeat(31)}01`);

@@ -10,7 +10,9 @@ interface StackedBarsProps {
   readonly endMark?: string;
   /** The first and the last chosen bar. */
   readonly chosen?: readonly [number, number] | undefined;
-  /** Called with the first and the last bar when a range is chosen, and without a value when the choice is taken back. */
+  /**
+   * Called with the first and the last bar when a range is chosen, and without a value when the choice is taken back.
+   */
   readonly choose?: (range: readonly [number, number] | undefined) => void;
 }
 

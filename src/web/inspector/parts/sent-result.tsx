@@ -69,7 +69,9 @@ export function SentResult({ sending }: { readonly sending: Sending }) {
   );
 }
 
-/** A link to the action or the transaction that a request has started, or to the wallet or the policy that it returns. */
+/**
+ * A link to the action or the transaction that a request has started, or to the wallet or the policy that it returns.
+ */
 function StartedLink({ body }: { readonly body: unknown }) {
   const {
     id,
