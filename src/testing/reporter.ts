@@ -34,17 +34,26 @@ function coverageReporter(first: CoverageReporterOptions = {}, second?: Coverage
   const files = (): string[] =>
     globSync('*/requests.ndjson', { cwd: folder }).map((name) => join(folder, name));
   let hasFailed = false;
+  let hasRun = false;
+  let hasTests = false;
+  const begin = (): void => {
+    // Before the first run, a global set-up may have called a sandbox already.
+    if (hasRun) for (const file of files()) rmSync(file, { force: true });
+  };
   const end = (): { readonly status: 'failed' } | undefined => {
+    hasRun = true;
     hasFailed = report(files(), options);
     if (!hasFailed) return undefined;
     process.exitCode = 1;
     return { status: 'failed' };
   };
   return {
-    /** Called by vitest. A watching vitest runs again, and measures the last run only. */
-    onTestRunStart(): void {
-      for (const file of files()) rmSync(file, { force: true });
-    },
+    /** Called by vitest. A runner that watches runs again, and measures the last run only. */
+    onTestRunStart: begin,
+    /** Called by jest. */
+    onRunStart: begin,
+    /** Called by Playwright. */
+    onBegin: begin,
     /** Called by vitest at the end. */
     onTestRunEnd: () => void end(),
     /** Called by jest at the end. */
@@ -54,8 +63,12 @@ function coverageReporter(first: CoverageReporterOptions = {}, second?: Coverage
      */
     getLastError: () =>
       hasFailed ? new Error('less of the contract is covered than `failUnder`') : undefined,
-    /** Called by Playwright at the end, which fails if this returns so. */
-    onEnd: end,
+    /** Called by Playwright. */
+    onTestBegin(): void {
+      hasTests = true;
+    },
+    /** Called by Playwright at the end, which fails if this returns so. With `--list`, no test begins. */
+    onEnd: () => (hasTests ? end() : undefined),
   };
 }
 

@@ -312,7 +312,7 @@ export function coverageMarkdown(measured: Measured, verdict: Verdict): string {
 
 function requestsLine({ requests, unknownRequests }: Measured): string {
   const unknown = unknownRequests === 0 ? '' : `, ${unknownRequests} of them to no operation of the contract`;
-  return `${requests} requests${unknown}`;
+  return `${requests} ${requests === 1 ? 'request' : 'requests'}${unknown}`;
 }
 
 interface TitledFigure extends Figure {

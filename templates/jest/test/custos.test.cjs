@@ -38,4 +38,4 @@ test('a transfer settles', async () => {
   });
   await sandbox.clock.advance(60_000);
   await expect(sandbox).toHaveEvent('wallet_action.transfer.succeeded');
-});
+}, 20_000);

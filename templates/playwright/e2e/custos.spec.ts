@@ -17,7 +17,7 @@ test('the inspector of the sandbox shows the requests of a test', async ({ sandb
   const wallet = await sandbox.call('createWallet', { body: { chain_type: 'solana' } });
   await sandbox.call('archiveWallet', { path: { wallet_id: wallet.id } });
   await expect(sandbox).toHaveEvent('wallet.archived', { wallet_id: wallet.id });
-  await page.goto(sandbox.baseUrl);
+  await page.goto(`${sandbox.baseUrl}/#/requests`);
   await expect(page.getByText('archiveWallet').first()).toBeVisible();
 });
 

@@ -177,7 +177,7 @@ const shown = [
   // Run by the tests of JSON-RPC on Solana, with ports of their own.
   "import { Connection } from '@solana/web3.js'",
   // Run by the test of the reporter, with files of its own.
-  "import { defineConfig } from 'vitest/config'",
+  ...["import { defineConfig } from 'vitest/config'", "reporters: ['default', [", "reporter: [['list'], ["],
   ...[
     'npm ci && npm start',
     'Of the 12 operations',

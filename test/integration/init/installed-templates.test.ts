@@ -1,6 +1,6 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -67,6 +67,62 @@ describe.runIf(process.env.TEST_LONG === '1')('in a project of a user', { timeou
     const { status, output } = run(bin('playwright'), ['test'], { CHROMIUM_PATH: browserPath! });
     expect(output).toContain('2 passed');
     expect(status).toBe(0);
+  });
+
+  describe('the reporter of two workers', () => {
+    const reporter = (json: string, errors: number) =>
+      `['custos/testing/reporter', { reports: { json: '${json}' }, failUnder: { errors: ${errors} } }]`;
+    const inJest = (errors: number) => `module.exports = {
+      testEnvironment: 'custos/testing/jest', testMatch: ['<rootDir>/reported/*.cjs'], maxWorkers: 2,
+      reporters: ['default', ${reporter('jest.json', errors)}],
+    };`;
+    const inPlaywright = (errors: number) => `import { defineConfig } from '@playwright/test';
+    export default defineConfig({ testDir: 'reported', workers: 2, fullyParallel: true,
+      reporter: [['line'], ${reporter('playwright.json', errors)}],
+    });`;
+    const fixtures = `import { test as base } from '@playwright/test';
+    import { sandboxFixtures } from 'custos/testing/fixtures';
+    const test = base.extend(sandboxFixtures());`;
+    const inEach = {
+      one: `await sandbox.call('createWallet', { body: { chain_type: 'solana' } });`,
+      two: `await sandbox.attempt('getWallet', { path: { wallet_id: 'ext_wal_nobody' } });
+        if (process.env.TEST_FAILS) throw new Error('as planned');`,
+    };
+    beforeAll(() => {
+      mkdirSync(join(folder, 'reported'));
+      for (const [name, code] of Object.entries(inEach)) {
+        const jest = `const { sandbox } = globalThis; test('${name}', async () => { ${code} });`;
+        const playwright = `${fixtures} test('${name}', async ({ sandbox }) => { ${code} });`;
+        writeFileSync(join(folder, `reported/${name}.cjs`), jest);
+        writeFileSync(join(folder, `reported/${name}.spec.ts`), playwright);
+      }
+    });
+
+    test.each([
+      ['jest', 'jest.reported.config.cjs', inJest, []],
+      ['playwright', 'playwright.reported.config.ts', inPlaywright, ['test']],
+    ] as const)('in %s', (runner, config, settings, args) => {
+      const runUnder = (errors: number, env: Record<string, string> = {}) => {
+        writeFileSync(join(folder, config), settings(errors));
+        const { status, output } = run(bin(runner), [...args, '--config', config], env);
+        const measured = JSON.parse(readFileSync(join(folder, `${runner}.json`), 'utf8'));
+        return { status, output, requests: measured.requests };
+      };
+      const tooFew = expect.stringContaining('error codes: expected at least 90 %');
+      expect(runUnder(1)).toMatchObject({ status: 0, requests: 2 });
+      expect(runUnder(90)).toMatchObject({ status: 1, requests: 2, output: tooFew });
+      expect(runUnder(1, { TEST_FAILS: '1' })).toMatchObject({
+        ...{ status: 1, requests: 2 },
+        output: expect.stringContaining('as planned'),
+      });
+    });
+
+    test('does nothing when Playwright lists tests', () => {
+      const config = 'playwright.reported.config.ts';
+      writeFileSync(join(folder, config), inPlaywright(90));
+      const { status, output } = run(bin('playwright'), ['test', '--list', '--config', config]);
+      expect({ status, isQuiet: !output.includes('custos: ') }).toEqual({ status: 0, isQuiet: true });
+    });
   });
 
   test.each(['express', 'fastify'])('in a project of a user: %s', async (name) => {

@@ -368,6 +368,9 @@ describe('what a test did can be kept', () => {
           await own.reset();
           await own.attempt('getWallet', { path: { wallet_id: 'none' } });
         }
+        expect(reporter.onEnd()).toBeUndefined();
+        reporter.onBegin();
+        reporter.onTestBegin();
         expect(reporter.onEnd()).toEqual({ status: 'failed' });
         const { figures, requests, called, rows } = JSON.parse(readFileSync(json, 'utf8'));
         expect({ requests, called, operations: figures.operations.covered }).toEqual({
@@ -386,6 +389,7 @@ describe('what a test did can be kept', () => {
         reporterOfJest.onRunComplete();
         expect(reporterOfJest.getLastError()?.message).toContain('failUnder');
         const lenient = coverageReporter({ reports: { json } });
+        lenient.onTestBegin();
         expect([lenient.onEnd(), lenient.getLastError()]).toEqual([undefined, undefined]);
       } finally {
         print.mockRestore();
