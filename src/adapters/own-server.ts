@@ -24,8 +24,7 @@ interface OwnServer {
   close(): void;
 }
 
-/** The time limit of a request. */
-const LIMIT_MS = 60_000;
+const REQUEST_LIMIT_MS = 60_000;
 
 /** @param ca the PEM of the authority that issued the server's certificate. */
 export function ownServer(ca: string): OwnServer {
@@ -33,7 +32,7 @@ export function ownServer(ca: string): OwnServer {
   return {
     send({ url, method, headers, body }, signal) {
       const isTls = url.startsWith('https:');
-      const limited = AbortSignal.any([signal, AbortSignal.timeout(LIMIT_MS)]);
+      const limited = AbortSignal.any([signal, AbortSignal.timeout(REQUEST_LIMIT_MS)]);
       return new Promise((resolve) => {
         const fail = (): void => resolve(undefined);
         const sent = (isTls ? httpsRequest : httpRequest)(

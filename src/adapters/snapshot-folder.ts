@@ -25,7 +25,7 @@ interface TakenSnapshot {
   release(): Promise<void>;
 }
 
-/** The files of a sandbox's snapshots, by name. */
+/** Stores a sandbox's snapshots as files with names. */
 export interface SnapshotStore {
   /** Lists snapshots in alphabetical order. */
   list(): Promise<readonly { readonly name: string; readonly bytes: number }[]>;

@@ -24,7 +24,7 @@ export interface VerifyOptions {
   readonly target: Upstream;
   /** A sandbox to which the same requests are sent. Its responses are compared with the server's, then discarded. */
   readonly sandbox: Upstream | undefined;
-  /** The API document. */
+  /** The document against which responses are checked. */
   readonly document: ContractDocument;
 }
 

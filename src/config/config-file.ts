@@ -7,7 +7,7 @@ import { type SettingFlags, settings } from './settings.ts';
 
 export const CONFIG_FILE = 'custos.config.json';
 
-/** The sections whose entries have names, and the operation whose body each entry is. */
+/** The sections with named entries. Each entry is the body of this operation. */
 export const namedSections = {
   users: 'createUser',
   keyQuorums: 'createKeyQuorum',
@@ -16,7 +16,7 @@ export const namedSections = {
   webhookEndpoints: 'createWebhookEndpoint',
 } as const;
 
-/** The sections that are lists, and the operation of the control plane whose body each entry is. */
+/** The sections that are lists. Each entry is the body of this operation of the control plane. */
 export const listSections = { balances: 'fundAddress', faults: 'addFault' } as const;
 
 export type NamedSection = keyof typeof namedSections;

@@ -323,7 +323,7 @@ const sandboxSettings = {
   json: { flag: '--json', on: printing, help: 'print one JSON object per line' },
 } as const satisfies Record<string, Setting>;
 
-/** The variables that tell commands which sandbox to use and which operator to act as. `custos env` prints them. */
+/** The variables that tell commands which sandbox to use. `custos env` prints them. */
 export const clientSettings = {
   url: { variable: 'CUSTOS_BASE_URL', help: 'URL of the sandbox' },
   appId: { variable: 'CUSTOS_APP_ID', help: 'id of its app' },

@@ -319,7 +319,8 @@ export function watchRestores({
   return {
     name: 'watch-restores',
     everyMs: EVERY_MS,
-    // After an outage, changes are refused until this job has checked the database that responds.
+    // After an outage, changes are refused until this job has checked the database that responds. So the job must not
+    // pause longer after failures.
     keepsPace: true,
     async run(again) {
       wakeUp = again;

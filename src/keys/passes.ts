@@ -194,8 +194,8 @@ function remotePasses(
           }
           const startedMs = services.machine.now();
           await ask(known);
-          // A unit of work that only reads is not in a transaction. It commits nothing, so it may go on. A unit that
-          // may write is in one from its beginning, even while it holds no connection.
+          // After a slow call, a unit of work that may write runs again, because what it has read may be out of date.
+          // It is in a transaction from its beginning, even while it holds no connection. A unit that only reads is not.
           if (services.machine.now() - startedMs > FRESH_MS && em.isInTransaction()) {
             run.isEnded = true;
             throw new RunAgainError();

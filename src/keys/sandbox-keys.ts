@@ -67,7 +67,7 @@ export interface PhraseKeys {
 interface PreparedKeysOptions {
   /** The maximum number of prepared keys; 0 prepares none. */
   readonly count: number;
-  /** How long no key must have been drawn before one is prepared. Default: `QUIET_MS`. */
+  /** The time since the last draw after which keys are prepared. Default: `QUIET_MS`. */
   readonly quietMs?: number;
 }
 

@@ -143,7 +143,7 @@ export interface Services {
   readonly vaultRates?: VaultRates;
   /** The routers of swaps; undefined if none are configured. */
   readonly swapRoutes?: SwapRoutes;
-  /** How much of an automation's output its gas may cost. Undefined selects the default. */
+  /** The largest share (0 to 1) of an automation's proceeds that its gas may cost. Undefined selects the default. */
   readonly automationFeeShare?: number;
   readonly fiatProviders: FiatProviders;
   readonly cardIssuers: CardIssuers;

@@ -198,7 +198,7 @@ export interface ControllableSnapshots {
   write(name: string, content: Buffer): Promise<SnapshotFacts>;
 }
 
-/** The prices of assets in US dollars, by name. */
+/** The prices of assets in US dollars, by lower-case symbol. */
 export interface ControllablePrices {
   all(): Promise<ReadonlyMap<string, string>>;
   /** Changes prices. Null restores the initial price. */

@@ -86,7 +86,7 @@ export type DatabaseOptions = {
       timeouts?: PostgresTimeouts | 'none';
       /** Shared by the databases that ask the same server. */
       responses?: Responses;
-      /** How long requests wait while `responses` stands still. Default: as long as for any response. */
+      /** How long a request waits while no connection gets a response. Default: as long as for any response. */
       quietMs?: number;
       /** Called when an idle connection breaks. When a connection breaks during a query, the query rejects instead. */
       onConnectionError?: (error: Error) => void;

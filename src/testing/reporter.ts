@@ -8,7 +8,6 @@ import { measure, type Recorded } from '../tools/coverage/measure.ts';
 import { contractDocument, type Format, renderCoverage } from '../tools/coverage/report.ts';
 import type { CollectedLine } from './keep.ts';
 
-/** Options of the reporter. */
 export interface CoverageReporterOptions {
   /** The file of each report, such as `{ html: 'coverage/custos.html' }`. The figures are always printed. */
   readonly reports?: Readonly<Partial<Record<Format, string>>>;

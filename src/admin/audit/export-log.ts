@@ -21,7 +21,7 @@ import {
 import { requireMigrated, withDatabase } from '../administration.ts';
 import { files, readFileOf, widthOf } from './log-folder.ts';
 
-/** The result of an export. */
+/** The log in the folder after an export. */
 export interface Exported {
   readonly size: number;
   /** The number of records that the folder had before. */

@@ -15,7 +15,7 @@ import { commandLine, requireMigrated, withDatabase } from '../administration.ts
 import { exportFrom } from './export-log.ts';
 import { verifyLog } from './verify-log.ts';
 
-/** The result of a trim. */
+/** What the database still has of the log after a trim. */
 export interface Trimmed {
   readonly size: number;
   /** The index of the first record in the database. Earlier records are only in the export. */

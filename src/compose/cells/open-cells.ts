@@ -47,7 +47,7 @@ const WARN_EVERY_MS = 1_000;
  */
 const MAX_LOOK_UPS = 256;
 
-/** The cells of a server. */
+/** The opened cells of a server, and the routing of requests to them. */
 export interface Cells {
   /** The parts of the pipeline that route each request to its app's cell. */
   readonly routes: ReturnType<typeof routeByCell>;

@@ -29,7 +29,10 @@ export function fromRaw(rawAmount: bigint, decimals: number): Decimal {
   return { digits: rawAmount, scale: decimals };
 }
 
-/** Converts to base units of an asset. Returns undefined if the number has more decimal places than the asset. */
+/**
+ * Converts to base units of an asset. Returns undefined if the result would not be a whole number of base units, so
+ * trailing zeros are allowed.
+ */
 export function toRaw({ digits, scale }: Decimal, decimals: number): bigint | undefined {
   if (scale <= decimals) return digits * 10n ** BigInt(decimals - scale);
   const step = 10n ** BigInt(scale - decimals);

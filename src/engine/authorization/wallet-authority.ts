@@ -157,7 +157,7 @@ export async function requireAuthorizedTask(
   const partyIndex = await requireQuorumSignature(claim, evidence, { parties, nowMs: occasion.nowMs });
   const policyPin = authority.policies === undefined ? null : policyOfParty(authority.policies, partyIndex);
   const addresses = builtPart?.accounts ?? accountsOf(request, task);
-  // Automations sign transactions without a request, so nothing limits their number, and they use no budget.
+  // A budget belongs to a signed request. Automations sign transactions without one, so these are not counted.
   const isFreeAnyway = authority.isAutomated && isTransactionTask(task);
   const spent = isFreeAnyway
     ? undefined

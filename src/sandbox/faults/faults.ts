@@ -27,7 +27,7 @@ type RequestEffect = (typeof requestEffects)[number];
 
 const effects: ReadonlySet<SandboxFaultEffect> = new Set(requestEffects);
 
-/** Returns a function that finds the rule for a request. */
+/** Returns a function that finds the fault for a request. */
 export function findRequestFault(rules: FaultRules, documented: () => DocumentedErrors): FindRequestFault {
   return (request) => {
     const hit = rules.draw(effects, (rule, selection) => selects(rule, { request, selection, documented }));

@@ -50,7 +50,7 @@ export interface MovablePrices extends Prices {
 }
 
 /**
- * Returns the fixed prices, changed as the store of the chains says.
+ * Returns the fixed prices, replaced by those that were set later, which the store of the chains has.
  *
  * CHOICE: pools keep their reserves, because on a real chain, too, only trades change them.
  *

@@ -63,7 +63,7 @@ export function repeat(title: string, repetition: Repetition): Repair {
   return { kind: 'repeat', title, repeat: repetition };
 }
 
-/** Returns a place in the headers. */
+/** Returns the place of a header, as a JSON pointer. */
 export function inHeader(name: string): FaultPlace {
   return { in: 'headers', pointer: `/${name}` };
 }

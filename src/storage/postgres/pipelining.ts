@@ -34,7 +34,7 @@ export interface Responses {
 export interface SilenceLimits {
   /** For all responses together, not for the silence between two of them. Undefined: unlimited. */
   readonly silenceMs: number | undefined;
-  /** With `quietMs`: a message also ends when no connection has had a response for so long. */
+  /** If both are set, a message also ends when none of the connections that share `responses` got one for `quietMs`. */
   readonly responses?: Responses;
   readonly quietMs?: number;
 }

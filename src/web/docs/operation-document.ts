@@ -28,7 +28,7 @@ export interface Schema {
   };
 }
 
-/** The schemas by name. */
+/** The document's `components.schemas`, by name. */
 export type Schemas = Readonly<Record<string, Schema>>;
 
 export interface Parameter {

@@ -167,7 +167,7 @@ export function webhookDeliveryView(row: DeliveryRow): WebhookDelivery {
   };
 }
 
-/** The progress of a delivery. */
+/** A delivery's status and number of attempts, without its payload. */
 export type DeliveryProgress = Pick<
   InferEntity<typeof WebhookDeliveryEntity>,
   'id' | 'endpointId' | 'status' | 'attemptCount'

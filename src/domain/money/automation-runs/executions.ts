@@ -89,7 +89,7 @@ export async function releaseExecutionsOf(em: SqlEntityManager, dead: Claimant):
   );
 }
 
-/** The next state of an execution, with the data that it brings. */
+/** The next state of an execution, with the columns that are set together with it. */
 type ExecutionChange =
   | { readonly status: 'submitted'; readonly actionId: string; readonly gasCost: string | null }
   | { readonly status: 'failed'; readonly reason: string }

@@ -17,7 +17,7 @@ import {
 } from './expression.ts';
 import { operationIdOf, readInputs, requestOfStep, UnsendableError } from './request-of-step.ts';
 
-/** The result of a step. */
+/** What a step sent and received, and why it failed. */
 interface StepResult {
   readonly operation: string;
   readonly exchange: Exchange | undefined;

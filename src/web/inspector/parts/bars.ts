@@ -3,7 +3,7 @@ import type { Tone } from '../names.ts';
 /** The height of the highest bar, in units of the SVG. */
 export const BARS_HEIGHT = 72;
 
-/** A part of a bar. */
+/** A colored segment of a bar. Its length follows `count`. */
 export interface BarPart {
   readonly tone: Tone | 'accent';
   readonly count: number;
