@@ -116,7 +116,8 @@ export function heartbeat({ services, inUnit, onTakeOver }: HeartbeatOptions): H
   return {
     name: 'stay-alive',
     everyMs: EVERY_MS,
-    // A process whose heartbeats stop loses its work to other processes, so this job must not pause longer after failures.
+    // A process whose heartbeats stop loses its work to other processes. So the job must not pause longer after
+    // failures.
     keepsPace: true,
     async run() {
       const others = await beatOnce();

@@ -195,7 +195,7 @@ function remotePasses(
           const startedMs = services.machine.now();
           await ask(known);
           // After a slow call, a unit of work that may write runs again, because what it has read may be out of date.
-          // It is in a transaction from its beginning, even while it holds no connection. A unit that only reads is not.
+          // It is in a transaction from its beginning, even while it holds no connection. One that reads is not.
           if (services.machine.now() - startedMs > FRESH_MS && em.isInTransaction()) {
             run.isEnded = true;
             throw new RunAgainError();

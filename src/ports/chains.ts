@@ -204,8 +204,8 @@ export interface EvmChain extends Chain {
   movementsOf(hash: string): Promise<TransactionMovements | undefined>;
   /**
    * Makes a read-only call and returns its return data, which is empty if the call reverts or if there is no contract
-   * at the address. `isConstant` means that the result never changes, so all nodes must return the same one. `settle` chooses from the
-   * results of all nodes, or returns undefined if they differ too much to be trusted.
+   * at the address. `isConstant` means that the result never changes, so all nodes must return the same one. `settle`
+   * chooses from the results of all nodes, or returns undefined if they differ too much to be trusted.
    */
   read(call: {
     readonly to: string;

@@ -44,8 +44,8 @@ interface Spending {
 
 /**
  * Returns the reason why an execution is not worth its gas. Returns undefined if it is worth it, or if the value of its
- * proceeds is unknown. Anyone can send a token whose approval burns gas, so gas is limited to a share of the proceeds where
- * their value is known. Call it outside any database transaction.
+ * proceeds is unknown. Anyone can send a token whose approval burns gas, so gas is limited to a share of the proceeds
+ * where their value is known. Call it outside any database transaction.
  *
  * CHOICE: there are two limits on gas. An execution may spend the share `CUSTOS_AUTOMATION_FEE_SHARE` of its proceeds.
  * All automations of a wallet together may spend per chain and day as much as one transaction may
