@@ -8,6 +8,7 @@ import {
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import { join } from 'node:path';
 import { temporaryCertificateFolder } from '../../adapters/certificate.ts';
+import { asStarted } from '../../config/client.ts';
 import { ConfigError } from '../../config/config.ts';
 import { StartError } from '../../config/start-error.ts';
 import { listRunningSandboxes } from './running-sandboxes.ts';
@@ -188,6 +189,12 @@ function failure(cause: Error, origin: string, signal: AbortSignal | undefined):
   }
   if (code.startsWith('ERR_SSL') || code === 'EPROTO') {
     return new StartError(`${origin} does not support TLS; is it a sandbox?`, { cause });
+  }
+  if (code === 'ECONNRESET') {
+    return new SandboxUnavailableError(
+      `${origin} cut the connection without a response; if a fault rule did, ${asStarted('`custos why`')} names it`,
+      { cause },
+    );
   }
   return new SandboxUnavailableError(`no sandbox responds at ${origin}; ${howToFind()}`, { cause });
 }

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { verifyMessage } from 'viem';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { bobKey } from '../../../mocks/authorization-keys.ts';
-import { call } from '../../support/call.ts';
+import { call, control } from '../../support/call.ts';
 import { runCommand, temporaryFolder } from '../../support/run-custos.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 
@@ -58,6 +58,15 @@ describe('custos call', () => {
     expect(hint).toBe(`custos: ${unsigned.body.data.hint}`);
     expect(next).toMatch(/^custos: `custos why [0-9a-f-]{36}` explains it$/);
     expect((await custosCall('walletRpc', 'ext_wal_alice', '--sign', 'bob', ...hello)).code).toBe(1);
+  });
+
+  test('custos call says that the connection was cut, and what explains it', async () => {
+    const fault = { effect: 'cut_after_commit', operation: 'createWallet', count: 1 };
+    await control(sandbox, 'POST', '/_sandbox/faults', fault);
+    const cut = await custosCall('createWallet', 'chain_type=ethereum');
+    expect(cut).toMatchObject({ code: 1, stdout: '' });
+    const how = 'cut the connection without a response; if a fault rule did, `custos why` names it';
+    expect(cut.stderr).toBe(`custos: ${sandbox.baseUrl} ${how}\n`);
   });
 
   test('custos call sends query parameters, path parameters by name, and JSON', async () => {
