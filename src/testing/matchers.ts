@@ -115,7 +115,11 @@ export function matchersFor(prefix: string) {
       };
       const differences = [
         ...(received.status >= 400 ? [] : [`status: expected a refusal, got ${received.status}`]),
-        ...(refusal.code === code ? [] : [`code: expected \`${code}\`, got ${JSON.stringify(refusal.code)}`]),
+        ...(refusal.code === code
+          ? []
+          : refusal.code === undefined
+            ? [`code: expected \`${code}\`, got none, as for a 404; compare the status`]
+            : [`code: expected \`${code}\`, got ${JSON.stringify(refusal.code)}`]),
         ...(rule === undefined || rulesIn(refusal.data).includes(rule)
           ? []
           : [`rule: expected \`${rule}\`, got ${JSON.stringify(rulesIn(refusal.data))}`]),

@@ -158,6 +158,8 @@ describe('a sandbox of the testing library', () => {
     await failure.toThrow(
       /code: expected `policy_violation`, got .*; rule: expected `Messages`, got \[\].*\n {2}https:.*#\/requests\//,
     );
+    const unknown = await sandbox.attempt('getWallet', { path: { wallet_id: 'unknown' } });
+    await expect(expect(unknown).toBeRefusedWith('not_found')).rejects.toThrow('got none, as for a 404');
     const transaction = { to: `0x${'1'.repeat(40)}`, value: '0xde0b6b3a7640000', chain_id: 8453 } as const;
     const denied = await sandbox.as(alice, bob).attempt('walletRpc', {
       path: { wallet_id: 'ext_wal_treasury' },
