@@ -15,8 +15,11 @@ import { type Address, type RunningServer, runToEnd, temporaryFolder } from '../
 const SIZES = [1, 2, 4];
 const MOST = 1.05;
 const MOST_IDLE_STATEMENTS = 3;
-/** The connections for requests of each cell, few enough for all servers of the case together. */
-const POOL = 4;
+/**
+ * The connections for requests of each server, shared equally by its cells. With as many for each cell, a server with
+ * four cells would work on four times as many requests at once as one without cells, which costs CPU time by itself.
+ */
+const CONNECTIONS = 16;
 /** How long the jobs of a new server are left alone, and how long its statements are counted afterwards. */
 const [SETTLE_MS, IDLE_SECONDS] = [15_000, 30];
 
@@ -78,7 +81,7 @@ async function measureLoad(bench: Bench) {
       );
       contestants.push({ name: nameOf(size), server, requests });
     }
-    return await measureRounds(contestants, { ...bench, connections: 16 });
+    return await measureRounds(contestants, { ...bench, connections: CONNECTIONS });
   } finally {
     await Promise.all(servers.map((server) => server.stop()));
     await postgres.stop();
@@ -93,7 +96,10 @@ async function makeCells(
   prefix: string,
   size: number,
 ): Promise<{ readonly environment: ServeEnvironment; readonly apps: readonly App[] }> {
-  const keys = { CUSTOS_MASTER_KEY: randomBytes(32).toString('hex'), CUSTOS_DATABASE_POOL: String(POOL) };
+  const keys = {
+    CUSTOS_MASTER_KEY: randomBytes(32).toString('hex'),
+    CUSTOS_DATABASE_POOL: String(CONNECTIONS / size),
+  };
   const urls: string[] = [];
   for (let at = 0; at < size; at += 1) urls.push(await postgres.create(`${prefix}_${at}`));
   if (size === 1) {
