@@ -342,6 +342,7 @@ export async function resetDatabase({ kind, orm }: Pick<Database, 'kind' | 'orm'
   await orm.em.fork().transactional(async (em) => {
     for (const { tableName } of tables) await em.execute(`delete from "${tableName}"`);
     if (kind === 'sqlite') await em.execute('delete from sqlite_sequence');
-    else for (const sequence of sequences) await em.execute(`alter sequence "${sequence}" restart`);
+    // A cluster refuses to alter the sequence of a distributed schema.
+    else for (const sequence of sequences) await em.execute(`select setval('"${sequence}"', 1, false)`);
   });
 }

@@ -5,11 +5,14 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { isLong, noteFigure } from '../../figures/figure.ts';
+import { exportLog } from '../../../src/admin/audit/export-log.ts';
+import { verifyLog } from '../../../src/admin/audit/verify-log.ts';
+import { figureSize, isLong, noteFigure } from '../../figures/figure.ts';
 import {
   type CellName,
   type CitusCells,
   citusUrl,
+  inSchema,
   openCitusCells,
   type Worker,
 } from '../../support/postgres/citus-cells.ts';
@@ -19,9 +22,11 @@ import {
   copyNode,
   hasDebianPostgres,
 } from '../../support/postgres/debian-postgres.ts';
+import { temporaryFolder } from '../../support/run-custos.ts';
 
 /*
- * What becomes of two cells on a cluster when the worker of one of them stops, dies, hangs, is full or was restored:
+ * What becomes of two cells on a cluster when the worker of one of them stops, dies, hangs, is full or was restored, and
+ * when all nodes are killed at once:
  * `TEST_LONG=1 TEST_CITUS_URL=… npx vitest run test/integration/cells/citus-faults.test.ts`, as root, with a cluster of
  * Debian's PostgreSQL on this machine. It stops and replaces the workers.
  */
@@ -38,14 +43,14 @@ interface Outcome {
   readonly retryAfter: string | null;
 }
 
-/** A worker's processes and files. */
+/** A node's processes and files. */
 interface WorkerServer {
   readonly folder: string;
   readonly port: number;
   readonly pid: number;
 }
 
-async function serverOf({ url }: Worker): Promise<WorkerServer> {
+async function serverOf({ url }: Pick<Worker, 'url'>): Promise<WorkerServer> {
   const client = new Client({ connectionString: url });
   await client.connect();
   const { rows } = await client.query<{ folder: string }>(
@@ -180,6 +185,89 @@ describe.runIf(isRun)(
           rmSync(filler);
           if (!isRunning(worker)) await start(worker);
         },
+      });
+    });
+
+    /** Every acknowledged wallet is stored, and every stored one has its key and one record in a log that verifies. */
+    async function judge(cell: CellName, acknowledged: readonly string[]): Promise<number> {
+      const schema = cells.schemas[cell];
+      const idsOf = async (sql: string): Promise<string[]> =>
+        (await cells.ask<{ id: string }>(sql)).map(({ id }) => id).sort();
+      const wallets = await idsOf(`select id from "${schema}".wallets`);
+      expect(acknowledged.filter((id) => !wallets.includes(id))).toEqual([]);
+      expect(await idsOf(`select wallet_id as id from "${schema}".wallet_keys`)).toEqual(wallets);
+      const entries = `select entry::json as entry from "${schema}".audit_records
+        union all select entry::json from "${schema}".audit_pending`;
+      const recorded = await idsOf(`select entry->'ids'->>'id' as id from (${entries}) as entries
+        where entry->>'operation' = 'createWallet' and entry->>'decision' = 'allow'`);
+      expect(recorded).toEqual(wallets);
+      const folder = join(temporaryFolder(), 'audit');
+      const url = inSchema(citusUrl!, schema);
+      await expect
+        .poll(() => exportLog({ kind: 'postgres', url }, folder).catch(() => undefined), { timeout: 30_000 })
+        .toMatchObject({ from: 0 });
+      expect((await verifyLog(folder)).faults).toEqual([]);
+      return wallets.length;
+    }
+
+    const cuts = figureSize({ short: 5, long: 20 });
+    test(`${cuts} kills of all nodes at once leave what was acknowledged, with one record for each effect`, {
+      timeout: 1_800_000,
+    }, async () => {
+      const nodes = [{ url: citusUrl! }, ...cells.workers];
+      const acknowledged: Record<CellName, string[]> = { one: [], two: [] };
+      const count = (): number => acknowledged.one.length + acknowledged.two.length;
+      let isOver = false;
+      let refused = 0;
+      const wrong: object[] = [];
+      const client = async (cell: CellName): Promise<void> => {
+        while (!isOver) {
+          const { status, body, retryAfter } = await cells.createWallet(cell);
+          if (status === 200) acknowledged[cell].push(body.id!);
+          else {
+            if (status !== 503 || !(Number(retryAfter) > 0)) wrong.push({ status, retryAfter, body });
+            refused += 1;
+            await pause(50);
+          }
+        }
+      };
+      const before = { one: await cells.walletsOf('one'), two: await cells.walletsOf('two') };
+      const clients = (['one', 'one', 'two', 'two'] as const).map(client);
+      for (let cut = 0; cut < cuts; cut += 1) {
+        const enough = count() + 20 + ((cut * 7) % 11);
+        await expect.poll(count, { timeout: 120_000 }).toBeGreaterThan(enough);
+        const servers = await Promise.all(nodes.map(serverOf));
+        await pause((cut * 37) % 23);
+        for (const server of servers) signalAll(server, 'SIGKILL');
+        // It does not start before the last process of the killed one has ended.
+        const begin = (server: WorkerServer): Promise<boolean> =>
+          start(server).then(
+            () => true,
+            () => false,
+          );
+        for (const server of servers)
+          await expect.poll(() => begin(server), { timeout: 60_000, interval: 200 }).toBe(true);
+      }
+      await expect.poll(count, { timeout: 120_000 }).toBeGreaterThan(count() + 20);
+      isOver = true;
+      await Promise.all(clients);
+      expect(wrong, cells.errors().join('\n')).toEqual([]);
+      // The engine completes the commits that a node had prepared.
+      await expect
+        .poll(
+          () =>
+            cells.ask(
+              "select 1 from run_command_on_workers('select count(*) from pg_prepared_xacts') where result <> '0'",
+            ),
+          {
+            timeout: 120_000,
+          },
+        )
+        .toEqual([]);
+      const stored = { one: await judge('one', acknowledged.one), two: await judge('two', acknowledged.two) };
+      noteFigure({
+        ...{ fault: 'kills of all nodes', cuts, refused, acknowledged: count() },
+        stored: stored.one + stored.two - before.one.size - before.two.size,
       });
     });
 

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
-import { Client } from 'pg';
+import { Pool } from 'pg';
 import { expect } from 'vitest';
 import { silentLog } from '../../../src/adapters/log.ts';
 import type { Log } from '../../../src/ports/runtime.ts';
@@ -43,8 +43,9 @@ export async function openCitusCells(coordinator: string) {
   const env = { CUSTOS_CELLS_FILE: path, CUSTOS_MASTER_KEY: randomBytes(32).toString('hex') };
   const suffix = randomBytes(4).toString('hex');
   const schemas = { one: `one_${suffix}`, two: `two_${suffix}` } as const;
-  const admin = new Client({ connectionString: coordinator });
-  await admin.connect();
+  // It connects again after a test has stopped the coordinator.
+  const admin = new Pool({ connectionString: coordinator, max: 1 });
+  admin.on('error', () => undefined);
   const ask = async <Row extends object>(sql: string, ...values: unknown[]): Promise<Row[]> =>
     (await admin.query<Row>(sql, values)).rows;
 

@@ -62,7 +62,10 @@ export async function writeRecord(
     notes.lastRecord = { pendingId: insertedId(inserted), recordedAtMs: record.atMs };
   } catch (error) {
     if (isUnavailable(error) || isDatabaseCollision(error)) throw error;
-    throw new ApiError('unavailable', 'the audit log cannot be written', { cause: error });
+    throw new ApiError('unavailable', 'the audit log cannot be written', {
+      cause: error,
+      headers: { 'retry-after': '2' },
+    });
   }
 }
 
