@@ -117,8 +117,7 @@ function filterOf({
 
 /** Returns whether the status of a request matches a pattern such as `404`, `4xx`, `0` or `failed`. */
 function hasStatus({ status, why }: AnsweredRequest, pattern: string): boolean {
-  if (pattern === 'failed')
-    return status === 0 || status >= 400 || why?.evidence.effect === 'truncated_body';
+  if (pattern === 'failed') return status === 0 || status >= 400 || why?.evidence.effect === 'truncated_body';
   return pattern.endsWith('xx') ? String(status)[0] === pattern[0] : String(status) === pattern;
 }
 
