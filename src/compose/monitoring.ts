@@ -2,6 +2,7 @@ import { performance } from 'node:perf_hooks';
 import { droppedLogLines } from '../adapters/log.ts';
 import type { ServeConfig } from '../config/config.ts';
 import { packageVersion } from '../config/package-root.ts';
+import { limitTo } from '../jobs/job-context.ts';
 import { type Backlog, readBacklog } from '../jobs/read-backlog.ts';
 import type { CellFacts } from '../observability/gauges.ts';
 import type { ServerMetrics } from '../observability/server-metrics.ts';
@@ -13,7 +14,6 @@ import type { Entropy, Log } from '../ports/runtime.ts';
 import type { Admission } from '../server/admission.ts';
 import type { OpenUnit } from '../server/unit-of-work.ts';
 import { kindOfFailure } from '../storage/database-errors.ts';
-import { limitTo } from '../storage/mutex.ts';
 import type { Database } from '../storage/open-database.ts';
 
 /** How long scrapes share the values that were read from the database and from nodes. */

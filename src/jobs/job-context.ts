@@ -33,21 +33,28 @@ export function outagesIn(log: Log, message: string): ReportOutage {
   };
 }
 
-/** Runs at most `most` units of work at a time. Other units wait in order of arrival. */
-export function fewAtOnce(inUnit: JobContext['inUnit'], most: number): JobContext['inUnit'] {
-  let free = most;
+/** Returns a function that runs work when fewer than `max` others run, in the order of the calls. */
+export function limitTo(max: number): <Result>(work: () => Promise<Result>) => Promise<Result> {
   const waiting: (() => void)[] = [];
+  let running = 0;
   return async (work) => {
-    if (free > 0) free -= 1;
+    if (running < max) running += 1;
     else await new Promise<void>((resolve) => waiting.push(resolve));
     try {
-      return await inUnit(work);
+      return await work();
     } finally {
+      // The next one takes the place over, so that no other comes between.
       const next = waiting.shift();
-      if (next === undefined) free += 1;
+      if (next === undefined) running -= 1;
       else next();
     }
   };
+}
+
+/** Runs at most `most` units of work at a time. Other units wait in order of arrival. */
+export function fewAtOnce(inUnit: JobContext['inUnit'], most: number): JobContext['inUnit'] {
+  const inTurn = limitTo(most);
+  return (work) => inTurn(() => inUnit(work));
 }
 
 /** A job that calls external systems, such as chains and providers. Each external system is a subject. */

@@ -22,21 +22,3 @@ export function createMutex(): Mutex {
     },
   };
 }
-
-/** Returns a function that runs work when fewer than `max` others run, in the order of the calls. */
-export function limitTo(max: number): <Result>(work: () => Promise<Result>) => Promise<Result> {
-  const waiting: (() => void)[] = [];
-  let running = 0;
-  return async (work) => {
-    if (running < max) running += 1;
-    else await new Promise<void>((resolve) => waiting.push(resolve));
-    try {
-      return await work();
-    } finally {
-      // The next one takes the place over, so that no other comes between.
-      const next = waiting.shift();
-      if (next === undefined) running -= 1;
-      else next();
-    }
-  };
-}

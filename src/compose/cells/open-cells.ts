@@ -5,12 +5,12 @@ import type { ServeConfig } from '../../config/config.ts';
 import { StartError } from '../../config/start-error.ts';
 import { isUnavailable, notFound } from '../../errors.ts';
 import { operations } from '../../generated/operations.ts';
+import { limitTo } from '../../jobs/job-context.ts';
 import type { Services } from '../../ports/operation-context.ts';
 import type { Log } from '../../ports/runtime.ts';
 import type { Admission } from '../../server/admission.ts';
 import { type Cell, cellUnavailable, routeByCell } from '../../server/cells.ts';
 import { type CellDirectory, openCellDirectory } from '../../storage/cell-directory.ts';
-import { limitTo } from '../../storage/mutex.ts';
 import {
   type CellConnections,
   connectCell,
