@@ -55,6 +55,7 @@ export default defineConfig({
       'test/ledger/global-setup.ts',
     ],
     setupFiles: [
+      'test/repeatable-properties.ts',
       'test/ledger/setup-file.ts',
       'test/support/postgres/return-databases.ts',
       'test/support/processes/end-with-file.ts',

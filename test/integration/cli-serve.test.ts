@@ -1,7 +1,6 @@
 import { createHash, generateKeyPairSync, randomBytes, sign } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
 import { Client } from 'pg';
 import { Agent } from 'undici';
 import { beforeAll, expect, test } from 'vitest';
@@ -222,8 +221,7 @@ test('there is no control plane; a configured fiat provider verifies users, and 
     const { body: listed } = await call<{ kyc_statuses: { status: string }[] }>(kyc, app);
     return listed.kyc_statuses[0]?.status === 'active';
   };
-  for (let asked = 0; asked < 60 && !(await isActive()); asked += 1) await pause(250);
-  expect(await isActive()).toBe(true);
+  await expect.poll(isActive, { timeout: 60_000, interval: 250 }).toBe(true);
   const account = {
     ...{ ...at, client_agreement_id: undefined, account_owner_name: 'Alice Example', currency: 'gbp' },
     account: { type: 'gb', account_number: '87654321', sort_code: '123456' },

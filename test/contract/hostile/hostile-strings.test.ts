@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import document from '../../../openapi/openapi.json' with { type: 'json' };
 import { operations } from '../../../src/generated/operations.ts';
 import { isLong } from '../../figures/figure.ts';
-import { longestSlice } from '../../support/monitoring/longest-slice.ts';
+import { longestSlice, MAX_SLICE_MS } from '../../support/monitoring/longest-slice.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 import {
   type DocumentedOperation,
@@ -14,7 +14,6 @@ import {
 // Hostile texts in every place of every request that takes a text: each is answered as documented, without a 5xx, and
 // none keeps the thread. In short, each text of the document is tried in one operation, with a few fillers; with
 // `TEST_LONG=1` in each operation, with all of them.
-const MAX_SLICE_MS = 50;
 
 /** What a body holds; a tenth of it shows the same, except where time is linear. */
 const LONGEST = isLong ? 1_000_000 : 100_000;

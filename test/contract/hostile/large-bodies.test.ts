@@ -2,11 +2,10 @@ import { generateKeyPairSync } from 'node:crypto';
 import { encode } from 'ripple-binary-codec';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { call, signRequest } from '../../support/call.ts';
-import { longestSlice } from '../../support/monitoring/longest-slice.ts';
+import { longestSlice, MAX_SLICE_MS } from '../../support/monitoring/longest-slice.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 
 // Requests of the greatest size that are accepted, and those that are refused late: none keeps the thread from others.
-const MAX_SLICE_MS = 50;
 const ATTEMPTS = 10;
 /** A little less than a body may have. */
 const LARGE = 900_000;

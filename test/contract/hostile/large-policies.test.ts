@@ -2,11 +2,10 @@ import { encodeFunctionData, parseAbi } from 'viem';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { CreatePolicyRequest } from '../../../src/generated/schemas.ts';
 import { call } from '../../support/call.ts';
-import { longestSlice } from '../../support/monitoring/longest-slice.ts';
+import { longestSlice, MAX_SLICE_MS } from '../../support/monitoring/longest-slice.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 
 // The most that the rules of an app may ask for keeps the thread from no other app.
-const MAX_SLICE_MS = 50;
 const ATTEMPTS = 20;
 
 let sandbox: TestSandbox;

@@ -20,13 +20,13 @@ async function freePort(): Promise<number> {
 /** The exit code, or `hung`. */
 async function stopped(custos: StartedCustos): Promise<number | null | 'hung'> {
   const ended = custos.stop().then(({ code }) => code);
-  const code = await Promise.race([ended, pause(15_000, 'hung' as const, { ref: false })]);
+  const code = await Promise.race([ended, pause(60_000, 'hung' as const, { ref: false })]);
   if (code === 'hung') custos.process.kill('SIGKILL');
   return code;
 }
 
 async function isReady(url: string): Promise<void> {
-  for (let round = 0; round < 400; round += 1) {
+  for (let round = 0; round < 1_200; round += 1) {
     const answer = await fetch(`${url}/readyz`).catch(() => undefined);
     if (answer?.status === 200) return;
     await pause(50);

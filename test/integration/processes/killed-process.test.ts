@@ -64,5 +64,6 @@ test.runIf(isLong)('another process takes over within seconds', { timeout: 1_200
   }
   const [leastMs, mostMs] = [Math.min(...waits), Math.max(...waits)];
   noteFigure({ kills, leastMs, mostMs, waitsMs: waits.join(' ') });
-  expect(mostMs).toBeLessThan(8_000);
+  // Half of what the lease would last. On a quiet machine it takes 6 s.
+  expect(mostMs).toBeLessThan(LEASE_MS / 2);
 });

@@ -62,8 +62,8 @@ test('a server whose signer is lost serves reads, and signs again with one that 
     const recoveredMs = performance.now() - startedMs;
     expect((await sign()).body).toEqual(signed.body);
     await expect.poll(readiness, { timeout: 30_000 }).toBe(200);
-    // The longest pause between two attempts of the server.
-    expect(recoveredMs - listeningMs).toBeLessThan(5_000 + 1_000);
+    // The longest pause between two attempts of the server is 5 s. It must not grow to minutes.
+    expect(recoveredMs - listeningMs).toBeLessThan(25_000);
     if (process.env.TEST_LONG === '1')
       process.stdout.write(`${JSON.stringify({ listeningMs, recoveredMs })}\n`);
   } finally {

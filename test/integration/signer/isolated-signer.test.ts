@@ -285,6 +285,6 @@ test.skipIf(process.platform !== 'linux')('the signer ends with a server that is
       return false;
     }
   };
-  for (let tries = 0; isAlive() && tries < 100; tries += 1) await pause(50);
+  for (let tries = 0; isAlive() && tries < 600; tries += 1) await pause(50);
   expect(isAlive()).toBe(false);
 });

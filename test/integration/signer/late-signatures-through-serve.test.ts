@@ -133,7 +133,7 @@ describe('a member signs with a key that has expired when the other one signs', 
 });
 
 test('an intent that has expired before the last signature is not carried out', async () => {
-  const untilMs = Date.now() + 2_000;
+  const untilMs = Date.now() + 5_000;
   const intent = await propose(`/wallets/${wallet.id}/rpc`, hello, untilMs);
   expect((await authorize(intent, device)).body.status).toBe('pending');
   await pause(untilMs - Date.now() + 50);

@@ -109,7 +109,7 @@ describe.concurrent('a connection that is lost', () => {
 });
 
 describe.concurrent('while no connection gets a response', () => {
-  const quietMs = 300;
+  const quietMs = 1_000;
 
   test.each(['select', 'insert into'])('a `%s` is given up early', async (at) => {
     await using set = await open({}, { responses: { lastMs: 0 }, quietMs });

@@ -111,7 +111,7 @@ test('a database closes while commits hang', async () => {
   expect(isUnavailable(await errorOf(set.write(1)))).toBe(true);
   await expect.poll(() => set.database.connections?.().hung).toBe(1);
   const closed = set.database.close().then(() => true);
-  expect(await Promise.race([closed, pause(2_000)])).toBe(true);
+  expect(await Promise.race([closed, pause(20_000, false, { ref: false })])).toBe(true);
   await set.standbyReturns();
   await set.forget();
 });

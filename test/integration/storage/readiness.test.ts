@@ -64,7 +64,7 @@ test('an unresponsive one is reported as not ready within seconds', async () => 
   proxy.break('select', 'silence');
   const startedMs = performance.now();
   await expect(database.check()).rejects.toThrow();
-  expect(performance.now() - startedMs).toBeLessThan(5_000);
+  expect(performance.now() - startedMs).toBeLessThan(10_000);
   proxy.heal();
   await expect
     .poll(

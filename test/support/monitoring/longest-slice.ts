@@ -1,3 +1,10 @@
+/**
+ * The longest that a test lets a request keep the thread, in ms of its CPU time: 50 by hand on a quiet machine
+ * (`TEST_LONG=1`). On a machine whose cores and caches others use, the same work takes a multiple of that. Work that is
+ * not split, or that is more than linear in its input, takes seconds.
+ */
+export const MAX_SLICE_MS = process.env.TEST_LONG === '1' ? 50 : 250;
+
 interface Measured<Result> {
   readonly result: Result;
   /** The CPU time of the longest turn of the event loop, in ms. */

@@ -105,7 +105,7 @@ describe('parseP256PublicKey takes linear time', () => {
     for (let run = 0; run < 20; run += 1)
       expect(() => parseP256PublicKey(text)).toThrow(InvalidPublicKeyError);
     // One run took seconds with a pattern of three adjacent repetitions of whitespace.
-    expect(process.threadCpuUsage(before).user / 1000).toBeLessThan(200);
+    expect(process.threadCpuUsage(before).user / 1000).toBeLessThan(1_000);
   });
 });
 

@@ -9,7 +9,7 @@ import { localMasterKey } from '../../../src/keys/master-keys.ts';
 import { operationNames } from '../../../src/keys/protocol.ts';
 import { serveConnection, sharedMemory } from '../../../src/keys/serve-connection.ts';
 import { connectTo } from '../../../src/keys/signer-connection.ts';
-import { longestSlice } from '../../support/monitoring/longest-slice.ts';
+import { longestSlice, MAX_SLICE_MS } from '../../support/monitoring/longest-slice.ts';
 import { compromisedServer, quorum, useOf } from '../../support/signer/compromised-server.ts';
 import { newOwner, payloadOf, signPayload } from '../../support/signer/owner.ts';
 
@@ -92,10 +92,10 @@ test.each(['purpose', 'rowId', 'appId', 'key', 'method', 'field'])(
 test.each([
   ['lists', '['],
   ['objects', '{"a":'],
-])('JSON of two million nested %s ends the connection, quickly', async (_, open) => {
-  const startedMs = performance.now();
+])('JSON of two million nested %s ends the connection, without parsing it', async (_, open) => {
+  const { user } = process.threadCpuUsage();
   expect(await answerTo(rawCall(0, Buffer.from(open.repeat(1_000_000))))).toBeUndefined();
-  expect(performance.now() - startedMs).toBeLessThan(2_000);
+  expect((process.threadCpuUsage().user - user) / 1000).toBeLessThan(2_000);
 });
 
 test('names of prototypes are names', async () => {
@@ -210,13 +210,13 @@ describe('signatures of strangers', () => {
   test('signatures of strangers are verified for a few milliseconds at a time, of however many calls', async () => {
     const { longestMs, reasons } = await slices(8, 100);
     expect(reasons).toEqual([expect.stringContaining('the request lacks signatures')]);
-    expect(longestMs).toBeLessThan(100);
+    expect(longestMs).toBeLessThan(MAX_SLICE_MS);
   });
 
   test('signatures of strangers are at most 600 in a call', async () => {
     const { longestMs, reasons } = await slices(1, 800);
     expect(reasons).toEqual([expect.stringContaining('expected at most 600 signatures, got 800')]);
-    expect(longestMs).toBeLessThan(100);
+    expect(longestMs).toBeLessThan(MAX_SLICE_MS);
   });
 });
 
