@@ -13,11 +13,11 @@ export const out: string;
 /** The file of the record, in `out`. */
 export const recordName: string;
 
-/** Reads the record of the last build. */
+/** Reads the record of the last build. Returns undefined if there is none. */
 export function readRecord(): BuildRecord | undefined;
 
-/** The size and modification time of an input, in the format of the record. */
+/** Returns the size and modification time of an input, in the format of the record. */
 export function stateOf(path: string): string;
 
-/** Whether the program is built, and no input has changed since. */
+/** Returns whether the program is built, and no input has changed since. */
 export function isBuilt(): boolean;

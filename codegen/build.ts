@@ -48,8 +48,9 @@ import { fileURLToPath } from 'node:url';
 
 if (Number(process.versions.node.split('.')[0]) >= ${oldestNode}) {
   const { createRequire, enableCompileCache } = await import('node:module');
-  // Beside the program, where only those can write who can change the program: what is in a cache is run. Node's default is
-  // a folder of /tmp, which any user can create. Without the right to write there, Node goes on without a cache.
+  // The cache is next to the program, where only someone who could replace the program can write, because cached code
+  // is executed. Node's default is a folder in /tmp, which any user can create. If the folder cannot be written, Node
+  // starts without a cache.
   enableCompileCache(join(dirname(fileURLToPath(import.meta.url)), 'cache'));
   createRequire(import.meta.url)('./program.cjs');
 } else {

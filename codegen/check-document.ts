@@ -91,7 +91,7 @@ export function requireBounds(document: Document): void {
   if (problems.size > 0) throw new ContractError('every part of a request must have a bound:', [...problems]);
 }
 
-/** Whether the schema limits the length of texts. */
+/** Returns whether the schema limits the length of texts. */
 function isBounded(schema: Schema): boolean {
   return (
     schema.maxLength !== undefined ||
@@ -102,7 +102,7 @@ function isBounded(schema: Schema): boolean {
   );
 }
 
-/** Whether a pattern matches only the whole text, and has no unlimited repetition. */
+/** Returns whether a pattern matches only the whole text, and has no unlimited repetition. */
 function isBoundedPattern(pattern: string): boolean {
   const plain = pattern.replaceAll(/\\./g, 'x').replaceAll(/\[[^\]]*\]/g, 'x');
   const inGroups = plain.replaceAll(/\([^()]*\)/g, '');

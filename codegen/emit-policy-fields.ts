@@ -5,7 +5,10 @@ import { conditionSources } from '../src/engine/policy/conditions.ts';
 import { ruleMethodsOf } from '../src/engine/policy/methods.ts';
 import { operatorsOf } from '../src/engine/policy/operators.ts';
 
-/** Where editors of policies in a browser read which conditions are possible. The engine is too large for a browser. */
+/**
+ * The path of the module from which the policy editor reads which conditions are possible. The engine itself is too
+ * large for a browser.
+ */
 export const POLICY_FIELDS_PATH = 'src/sandbox/generated/policy-fields.ts';
 
 interface Schema {
@@ -101,7 +104,7 @@ function sourceOf(name: string, schema: Schema, follow: (schema: Schema) => Sche
   };
 }
 
-/** The names of a field in the contract. A field without a list of names has them in its description. */
+/** Returns the names of a field. A field without `const` or `enum` lists its names in its description. */
 function namesOf(
   { const: only, enum: listed, description = '' }: Schema,
   isDeclared: boolean,

@@ -11,7 +11,7 @@ export function propertyKey(name: string): string {
   return IDENTIFIER.test(name) ? name : JSON.stringify(name);
 }
 
-/** A doc comment with the given indentation. Empty without a description. */
+/** Returns a doc comment with the given indentation, or an empty string if there is no description. */
 export function docComment(text: string | undefined, indent: string): string {
   if (text === undefined || text.trim() === '' || text.trim() === 'TODO') return '';
   const lines = text.trim().replaceAll('*/', '*\\/').split('\n');
@@ -69,7 +69,7 @@ function typeOfKind(kind: string, schema: Schema, indent: string, prefix: string
 }
 
 /**
- * The TypeScript type of a schema.
+ * Returns the TypeScript type of a schema.
  *
  * @param indent the indentation of its first line.
  * @param prefix prepended to the names of components, e.g. `schemas.`.

@@ -59,7 +59,7 @@ function jsonSchema(
   return schema;
 }
 
-/** The media type of a success response that is a file, which is text of a type other than JSON. */
+/** Returns the media type of a success response that is a file: text of a type other than JSON. Undefined for JSON. */
 function fileTypeOf(
   document: Document,
   content: Record<string, { schema?: Schema }> | undefined,
@@ -71,7 +71,7 @@ function fileTypeOf(
   return resolveSchema(document, schema).type === 'string' ? type : undefined;
 }
 
-/** The field names of a request body that may also be a form with the same schema. */
+/** Returns the field names of a request body that may also be a form with the same schema. Undefined if it may not. */
 function formFieldsOf(
   document: Document,
   { [FORM_TYPE]: form, [JSON_TYPE]: json }: Record<string, { schema?: Schema }>,

@@ -40,7 +40,7 @@ function rowOf(setting: Setting): string {
   return `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
 }
 
-/** The text of a default. A text that several commands share is given once. */
+/** Returns the text of a setting's default. If the commands have different defaults, names the commands of each. */
 function withoutOf(setting: Setting, commands: readonly Command[]): string {
   const byText = new Map<string, Command[]>();
   for (const command of commands) {

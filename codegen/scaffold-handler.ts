@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { type Contract, handlerPath, specifier } from './contracts.ts';
 import type { Operation } from './read-operations.ts';
 
-/** A handler that returns `not_implemented`, to be edited by hand. */
+/** Returns the source of a handler that throws `not_implemented`, to be edited by hand. */
 export function stubText({ id }: Operation): string {
   return `\nexport const ${id}: Handler<'${id}'> = async () => {\n  throw notImplemented('${id}');\n};\n`;
 }

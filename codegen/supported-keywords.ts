@@ -95,7 +95,10 @@ export function requireSupportedKeywords(document: Document): void {
     throw new ContractError('the contract uses features that the generator does not support:', problems);
 }
 
-/** `format` is for formats that every tool knows. Formats that only this contract defines are in `x-format`. */
+/**
+ * Returns the fault in a schema's formats, if there is one. `format` is for formats that every tool knows. Formats that
+ * only this contract defines are in `x-format`.
+ */
 function formatProblem({ format, 'x-format': own }: Schema): string | undefined {
   if (own !== undefined && !Object.hasOwn(ownFormats, own)) return `unknown x-format \`${own}\``;
   const expected = own?.startsWith('unix-') ? 'int64' : undefined;

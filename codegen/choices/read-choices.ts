@@ -18,7 +18,7 @@ export function choicesOf(path: string, source: string): Choice[] {
   });
 }
 
-// The text in `/** text */`, ` * text`, `// text` or `# text`.
+// Returns the text of the line `/** text */`, ` * text`, `// text` or `# text`.
 function textOf(line: string): string {
   return line
     .replace(/^\s*(\/\*\*?|\*(?!\/)|\/\/|#)?\s?/, '')
@@ -50,7 +50,7 @@ const declaration =
   /^\s*(?:export )?(?:async )?(?:function\*?|const|let|class|interface|type|enum)\s+([A-Za-z_$][\w$]*)/;
 const member = /^\s*(?:readonly |async )*([A-Za-z_$][\w$]*)\??(?:\(|:)/;
 
-/** Returns the name that is declared after a comment, otherwise the top-level declaration around it. */
+/** Returns the name that is declared after a comment, or else the top-level declaration around it. */
 function symbolAt(lines: readonly string[], end: number): string | undefined {
   const next = lines[end] ?? '';
   if (/^\S/.test(next)) return declaration.exec(next)?.[1];
@@ -72,8 +72,7 @@ function innerOf(outer: string, line: string): string {
 }
 
 /**
- * Returns the key after a comment in YAML, otherwise the closest enclosing key that names an operation, schema or
- * path.
+ * Returns the key after a comment in YAML, or else the closest enclosing key that names an operation, schema or path.
  */
 function keyAt(lines: readonly string[], end: number): string | undefined {
   let indent = (lines[end] ?? '').search(/\S/);

@@ -108,7 +108,10 @@ function membersOf(root: string, parts: readonly SimulatedPart[]): ReadonlyMap<s
   );
 }
 
-/** A comment on a type, or on a whole file, belongs to every operation that reaches the file. */
+/**
+ * Returns whether an operation reaches the code of a comment. A comment on a type, or on a whole file, belongs to every
+ * operation that reaches the file.
+ */
 function isReached(
   { path, symbol }: Choice,
   { places }: Reached,
@@ -120,8 +123,8 @@ function isReached(
 }
 
 /**
- * Whether a comment belongs to an operation's part of the contract. `symbol` is the keys around the comment, such as
- * `/v1/wallets post` or the name of a schema.
+ * Returns whether a comment belongs to an operation's part of the contract. `symbol` is the keys around the comment,
+ * such as `/v1/wallets post` or the name of a schema.
  */
 function isInContract({ symbol = '' }: Choice, places: ReadonlySet<string>): boolean {
   const [first = '', second = ''] = symbol.split(' ');

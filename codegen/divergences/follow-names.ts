@@ -61,9 +61,12 @@ export function nameFollower(root: string, members: ReadonlyMap<string, RegExp |
   };
 
   return {
-    /** Whether a file declares a name that can be followed. */
+    /** Returns whether a file declares a name that can be followed. */
     declares: (path: string, name: string): boolean => fileAt(path).declarations.has(name),
-    /** `until` is a declaration that is not followed. */
+    /**
+     * Returns everything that the declarations in `start` can run. The declaration `until` is reached, but not
+     * followed.
+     */
     from(start: readonly Place[], until?: Place): Reached {
       const places = new Set(start);
       const found = new Set<string>();

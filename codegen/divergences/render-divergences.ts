@@ -99,7 +99,7 @@ export const simulatedParts: readonly SandboxSimulatedPart[] = ${json(
 
 export const divergences: readonly OperationDivergences[] = ${json(known)};
 
-/** Of many operations. */
+/** The decisions that concern many operations. */
 export const sharedDecisions: readonly SandboxDecision[] = ${json(shared.map(({ text, path, symbol }) => ({ text, path, symbol })))};
 `;
 }

@@ -35,7 +35,7 @@ function codesOf(
   ];
 }
 
-/** Whether an operation requires none of the usual credentials. */
+/** Returns whether an operation requires none of the usual credentials. */
 function isOpen(document: Document, operation: OperationObject): boolean {
   return (operation.security ?? document.security).length === 0 || isOauthClient(operation);
 }
@@ -44,7 +44,7 @@ function isOauthClient({ security = [] }: OperationObject): boolean {
   return security.some((requirement) => 'oauthClient' in requirement);
 }
 
-/** The example of an error response. For OAuth clients, `error` contains the code of RFC 6749, section 5.2. */
+/** Returns the example of an error response. For OAuth clients, `error` contains the code of RFC 6749, section 5.2. */
 function exampleOf(code: string, { message, wire_code, oauth_error }: CatalogueEntry, isOauth: boolean) {
   if (isOauth && oauth_error !== undefined) return { error: oauth_error, error_description: message, code };
   return { error: message, ...(wire_code === false ? {} : { code }) };
@@ -55,7 +55,7 @@ const retryAfter = {
   schema: { type: 'integer', minimum: 0 },
 };
 
-/** The error response for one status: description, schema, and one example per code. */
+/** Returns the error response for one status: description, schema, and one example per code. */
 function errorResponse(
   status: number,
   codes: readonly (readonly [string, CatalogueEntry])[],

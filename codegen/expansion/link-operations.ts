@@ -39,7 +39,7 @@ export function linkOperations({ document, links }: Pick<Bundle, 'document' | 'l
   if (problems.length > 0) throw new ContractError('the links of the contract are inconsistent:', problems);
 }
 
-/** Whether a route is the path itself or below it, without parameters of its own. */
+/** Returns whether a route is the path itself, or is below it and has no parameters of its own. */
 function leadsTo(route: string, path: string): boolean {
   return route === path || (route.startsWith(`${path}/`) && !route.slice(path.length).includes('{'));
 }
@@ -48,7 +48,10 @@ function namesOf(path: string): string[] {
   return [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name);
 }
 
-/** The last parameter of the path is the id in the response. The request had the others. */
+/**
+ * Returns the values of the path's parameters for a link. The last one is the id in the response, and the others are
+ * those of the request.
+ */
 function parametersOf(path: string, pointer: string): Record<string, string> {
   const names = namesOf(path);
   return Object.fromEntries(
@@ -76,7 +79,7 @@ function faultOf(
     : `returns nothing at \`${pointer}\``;
 }
 
-/** Whether a value of the schema, or of a branch of it, can have a member at these steps. */
+/** Returns whether a value of the schema, or of a branch of it, can have a member at these steps. */
 function hasMember(document: Document, schema: Schema, [step, ...rest]: readonly string[]): boolean {
   if (step === undefined) return true;
   const { properties, items, oneOf, anyOf } = resolveSchema(document, schema);

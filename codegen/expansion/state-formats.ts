@@ -9,9 +9,9 @@ const patterns: Readonly<Record<string, string>> = {
 const MAX_INT32 = 2 ** 31 - 1;
 
 /**
- * Returns the document with what tools cannot know: the `pattern` of a text whose format only this contract defines,
- * and `int64` for integers that may need more than 32 bits, which generators of some languages otherwise assume.
- * Validators check the format itself, so that their messages name it.
+ * Returns the document with additions for tools: the `pattern` of a text whose format only this contract defines, and
+ * `int64` for integers that may need more than 32 bits, because generators of some languages assume 32 bits. Validators
+ * check the format itself, so that their messages name it.
  */
 export function stateFormats(document: Document): Document {
   const stated = structuredClone(document);

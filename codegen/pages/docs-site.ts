@@ -20,7 +20,7 @@ const root = join(import.meta.dirname, '..', '..');
 /** The address and the file that the documents name. */
 const WRITTEN = { baseUrl: 'https://127.0.0.1:4010', caFile: '.custos/ca.pem' };
 
-/** A header cannot be set by a folder of files, so the policy is in the page. */
+/** A static site cannot set headers, so the policy is in the page. */
 const POLICY = `<meta http-equiv="content-security-policy" content="default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'">`;
 
 /** Writes the site. Files of an earlier build are deleted. */
@@ -60,7 +60,7 @@ export async function writeDocsSite(folder: string): Promise<void> {
   }
 }
 
-/** A page whose links are relative, so that the folder works below any path. `path`: of the page. */
+/** Returns a page with relative links, so that the folder works below any path. `path` is the path of the page. */
 function asFile(html: string, path: string): string {
   const up = '../'.repeat(path.split('/').length - 1) || './';
   return html
@@ -82,7 +82,7 @@ function asFile(html: string, path: string): string {
 /** The sections of the README that answer what, why and how, in this order. Sections that it lacks are left out. */
 const shown = ['Start', 'First call', 'Why trust it', 'What people use today', 'Status'];
 
-/** The landing page. `page`: another page, whose header is used. */
+/** Returns the landing page. `page` is another page, whose header it gets. */
 function landingPage(readme: string, page: string): { readonly html: string; readonly picture: string } {
   const [opening = '', ...sections] = readme.split(/^## /m);
   const [, alt = '', picture = ''] = /^!\[([^\]]*)\]\(([^)]+)\)/m.exec(opening) ?? [];

@@ -126,7 +126,7 @@ function resolve<Value extends { readonly $ref?: string }>(document: Document, v
   return names.reduce((at, name) => (at as Record<string, unknown>)[name], document as unknown) as Value;
 }
 
-/** A page for each error code, and the list of them. */
+/** Returns a page for each error code, and the list of these pages. */
 async function errorPages(root: string): Promise<WrittenGuide[]> {
   const { errorCatalogue } = await import('../../src/generated/errors.ts');
   const { errorTexts } = await import('../../src/sandbox/why/error-texts.ts');
@@ -165,7 +165,7 @@ interface ErrorExample {
   readonly body: unknown;
 }
 
-/** The first documented example of each error code, and the operations that have one. */
+/** Returns the first documented example of each error code, and the operations that have one. */
 function errorExamples(document: Document): ReadonlyMap<string, ErrorExample> {
   const found = new Map<string, ErrorExample>();
   for (const [path, methods] of Object.entries(document.paths)) {

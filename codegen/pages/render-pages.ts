@@ -80,7 +80,7 @@ function pagesBelow(
   return [...new Set(ordered)].map((name) => ({ file: `${folder}/${name}.md`, path: prefix + name }));
 }
 
-/** The script of every page, and parts that it loads when they are needed. */
+/** Bundles the script of every page, and the parts that it loads on demand. */
 async function bundleScripts(root: string): Promise<DocsFile[]> {
   const { outputFiles } = await build({
     absWorkingDir: root,

@@ -9,8 +9,8 @@ import { startEmbeddedPostgres } from '../../test/support/postgres/embedded-post
 
 // For use after entities have changed: `npm run migration -- add-cards` writes the next migration from the difference
 // between the entities and the existing migrations. Review the migration: its effect on existing rows, how long it
-// locks, and the values of new columns. Then add it to the list in test/house/released-migrations.test.ts, which
-// prints the line.
+// locks, and the values of new columns. Then run `npm run check:house`, which prints the line to add to
+// `test/house/released-migrations.txt`.
 
 const folder = join(import.meta.dirname, '../../src/storage/migrations');
 const listFile = join(folder, 'migrations.ts');

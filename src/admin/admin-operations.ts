@@ -129,8 +129,8 @@ async function loadPipeline(
   };
   const budget = createDenialBudget(systemClock);
   /**
-   * Refuses a caller who is not an operator. Only wrong secrets are recorded, because callers without a credential do
-   * not guess one.
+   * Refuses a caller who is not an operator. The audit log records only wrong secrets: a request without a secret is
+   * not an attempt to guess one.
    */
   const refuseStranger = async (state: RequestState, error: unknown): Promise<never> => {
     if (error instanceof ApiError && state.headers.authorization !== undefined && budget.take()) {
@@ -216,7 +216,9 @@ function analysisOf(by: OperatorCaller, { analyze }: PolicyAnalysis): PolicyAnal
   return { analyze: (work) => analyze((context) => work({ ...context, onlyAppId: by.operator?.appId })) };
 }
 
-/** Returns the ids in a request: the parameters of its path, and the top-level ids and a role in its body. */
+/**
+ * Returns what a request is about: the parameters of its path, and the ids and the role at the top level of its body.
+ */
 function targetsOf({ route, body }: RequestState): Record<string, string> {
   const given = Object.entries((body ?? {}) as Record<string, unknown>).filter(
     (entry): entry is [string, string] => /_id$|^role$/.test(entry[0]) && typeof entry[1] === 'string',

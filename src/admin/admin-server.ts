@@ -65,7 +65,7 @@ function adminApp({ mounts = [], metrics, checkReady, log }: AdminServerOptions)
   });
   app.get('/metrics', async (_request, response) => {
     const text = await metrics.metrics();
-    // The text is sent as bytes, because express would change the type of a string.
+    // Sent as bytes, because express would change the content type of a string.
     response.set('content-type', metrics.contentType).send(Buffer.from(text));
   });
   app.use((_request, response) => {
@@ -76,7 +76,7 @@ function adminApp({ mounts = [], metrics, checkReady, log }: AdminServerOptions)
 }
 
 /**
- * CHOICE: requests from pages of other sites get 404, as on the mounts. Requests without `Origin` may have any
+ * CHOICE: requests from pages of other sites get 404, like those to the mounts. Requests without `Origin` may have any
  * `Host`, because probes and scrapers use names for the port that this server does not know.
  */
 const refuseForeignPages: RequestHandler = ({ headers }, response, next) => {

@@ -47,9 +47,9 @@ export interface AppAdministration {
   /** Previous secrets remain valid for `overlapMs`. */
   rotateSecret(appId: string, overlapMs: number): Promise<AppWithSecret>;
   /**
-   * Replaces the given settings. Null removes a setting.
+   * Replaces the given settings and keeps the others. Null removes a setting.
    *
-   * @throws ApiError invalid_data that names the setting.
+   * @throws ApiError not_found; invalid_data that names the setting.
    */
   configure(
     appId: string,
@@ -76,7 +76,7 @@ export function migrateDatabase(config: DatabaseConfig, { dryRun }: { dryRun: bo
   return withDatabase(config, work, 'none');
 }
 
-/** @throws StartError when tables could not be created. */
+/** @throws StartError when no schema of the `search_path` exists, in which tables could be created. */
 async function requireSchema({ orm, kind }: Database): Promise<void> {
   if (kind === 'sqlite') return;
   const [row] = await orm.em.fork().execute<{ name: string | null }[]>('select current_schema() as name');
@@ -125,7 +125,7 @@ export function administerApps(config: DatabaseConfig): AppAdministration {
     async configure(appId, given) {
       const checked = checkAppSettings(given, { ids: makeIds(systemEntropy), nowMs: systemClock.now() });
       await checkJwtAuthReachable({ jwks: createHttpJwks(systemClock) }, checked);
-      // Other settings can be changed without the master key.
+      // Only sealing the test codes needs the master key.
       const hasCodes = Array.isArray(checked.test_accounts);
       const settings = hasCodes
         ? await withKeyStoreOf(config, (keyStore) => sealTestCodes(keyStore, appId, checked))
@@ -220,7 +220,7 @@ export class ReadOnlyDatabaseError extends StartError {
 /**
  * Waits while the database is read-only, for example during a recovery to a point in time.
  *
- * @throws ReadOnlyDatabaseError after the limit.
+ * @throws ReadOnlyDatabaseError if the database is still read-only after `limitMs`.
  */
 export async function waitUntilWritable(
   { orm }: Pick<Database, 'orm'>,
@@ -247,7 +247,10 @@ export async function waitUntilWritable(
   }
 }
 
-/** @throws StartError when PostgreSQL cannot be reached, or its schema is not that of this version. */
+/**
+ * @throws StartError when PostgreSQL cannot be reached, its schema is not that of this version, or its Citus cluster
+ * cannot be used.
+ */
 export async function requireMigrated(database: Database): Promise<void> {
   if (database.kind === 'sqlite') return;
   const fault = await schemaFaultOf(database);

@@ -36,7 +36,7 @@ export interface ListedCell {
   readonly state: 'ready' | 'lacks migrations' | 'unavailable';
 }
 
-/** Runs work on the directory of a deployment. */
+/** Runs `work` with the directory of the deployment's cells, and closes the directory. */
 async function withDirectory<T>(url: string, work: (directory: CellDirectory) => Promise<T>): Promise<T> {
   const directory = openCellDirectory(url, () => undefined);
   try {
@@ -142,14 +142,15 @@ function withoutCredentials(databaseUrl: string): string {
 interface NewCell {
   readonly name: string;
   readonly databaseUrl: string;
-  /** Turns the schema into a distributed one, which Citus can move to another node. */
+  /** Whether Citus distributes the schema, so that it can be moved to another node. */
   readonly distribute: boolean;
   /** Required for the first cell of a file that does not exist yet. */
   readonly directoryUrl: string | undefined;
 }
 
 /**
- * Creates the schema of a new cell, migrates it, and adds the cell to the cells file. Each step can be repeated.
+ * Creates the schema of a new cell, migrates it, and adds the cell to the cells file. After a failure, the call can be
+ * repeated.
  *
  * @returns the names of the migrations that ran.
  * @throws ConfigError, StartError
@@ -222,7 +223,10 @@ function writeFile(path: string, file: CellsFile): void {
   renameSync(written, path);
 }
 
-/** Returns whether a list of cells deserves a column: it has more than the only one. */
+/**
+ * Returns whether a printed list needs a column with the cell: the deployment has more than the cell of a deployment
+ * without a cells file.
+ */
 export function hasCells(cells: readonly { readonly cell: string }[]): boolean {
   return cells.length > 1 || cells[0]?.cell !== ONLY_CELL;
 }

@@ -46,7 +46,9 @@ export function replayInDatabase(config: DatabaseConfig, input: ReplayInput): Pr
 }
 
 /**
- * Finds requests that avoid the rules of a policy by calling another RPC method. Throws what `replayInDatabase` throws.
+ * Finds requests that avoid the rules of a policy by calling another RPC method.
+ *
+ * @throws the errors of `replayInDatabase`.
  */
 export function lintInDatabase(config: DatabaseConfig, input: LintInput): Promise<PolicyLint> {
   return atDatabase(config, (context) => lintPolicy(context, input));

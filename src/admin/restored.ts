@@ -41,7 +41,7 @@ interface ComparedAccounts {
   readonly unanswered: readonly string[];
   readonly compared: number;
   /**
-   * The number of wallets on chains without nonces that are not archived, by chain type. An operator has to accept
+   * The number of wallets on chains without nonces, by chain type, without archived wallets. An operator has to accept
    * their accounts.
    */
   readonly uncomparable: Readonly<Record<string, number>>;
@@ -160,7 +160,7 @@ interface InDoubt {
   readonly deliveries: WaitingDeliveries;
 }
 
-/** Reads the work in doubt, as far as the database contains it. */
+/** Reads the work that was in doubt when the backup was made. Work that began later is not in the database. */
 async function readInDoubt(em: SqlEntityManager): Promise<InDoubt> {
   const database = em.getKysely<Tables>();
   const open = database.selectFrom('transactions').where('next_check_at_ms', 'is not', null);
@@ -316,7 +316,7 @@ export function acceptRestored(config: DatabaseConfig, accounts: readonly string
   });
 }
 
-/** Records that the database was restored, for copies that servers cannot distinguish from the original. */
+/** Records that the database was restored. For copies that servers cannot distinguish from the original. */
 export function markRestored(config: DatabaseConfig): Promise<void> {
   return inTransaction(config, async ({ em, notes, ids, nowMs }) => {
     await noteRestore({ em, ids, nowMs }, 'marked');

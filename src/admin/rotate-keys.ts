@@ -100,12 +100,12 @@ interface RotationObserver {
 }
 
 /**
- * Rewraps every data key under the key store's current master key, in batches. It can be stopped and restarted
- * safely.
+ * Rewraps every data key under the key store's current master key, in batches. It can be stopped and restarted safely.
  *
  * @param inTransaction runs one batch in its own transaction.
  * @param onProgress called with the number of keys rewrapped so far.
  * @param record called in the transaction of each batch that rewrapped some.
+ * @returns the number of keys rewrapped.
  */
 export async function rotateSealedKeys(
   keyStore: KeyStore,

@@ -4,7 +4,7 @@ import type { SandboxConfig } from '../config/config.ts';
 import { quote } from './shell/quote.ts';
 import { type Column, screenOf, table } from './shell/terminal.ts';
 
-/** Returns the start-up message: everything that a first request needs, and an example of the request. */
+/** Returns the start-up message: everything that a first request needs, and an example request. */
 export async function banner(server: RunningSandbox, config: SandboxConfig): Promise<string> {
   const { appId, appSecret, caFile, adminUrl, isExposed, isMock, controlToken, rpcUrl } = server;
   const [baseUrl = server.baseUrl] = config.publicUrls;

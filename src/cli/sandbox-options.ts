@@ -52,10 +52,10 @@ export function addSandboxAddressOptions(command: Command): Command {
 }
 
 /**
- * Runs `work` with a client for the sandbox that the flags select. If nothing but the default port selects it among
- * several, prints which one it is.
+ * Runs `work` with a client for the sandbox that the flags select. If several sandboxes run and only the default port
+ * selects this one, prints its URL.
  *
- * @param mustBeCertain whether such a sandbox is refused, because the work removes data.
+ * @param mustBeCertain whether to refuse a sandbox that only the default port selects, because the work removes data.
  * @throws ConfigError
  */
 export async function withSandbox<T>(
@@ -67,7 +67,8 @@ export async function withSandbox<T>(
   if (url !== undefined) readHttpUrl('--url', url);
   const { openSandboxClient } = await import('../tools/client/sandbox-client.ts');
   const client = openSandboxClient(flags);
-  // Only without these options is there a choice. A ready file may not exist yet.
+  // With one of these options, the user has chosen the sandbox. The ready file may not exist yet, so it is not read
+  // here.
   const place = (url ?? readyFile ?? data) === undefined ? client.place() : undefined;
   if (place?.isGuess === true) {
     const several = 'several sandboxes run, and the current folder does not select one';

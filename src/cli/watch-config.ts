@@ -12,7 +12,7 @@ import { faultText } from './shell/terminal.ts';
  */
 const INTERVAL_MS = 300;
 
-/** What a changed file has changed in the running sandbox. */
+/** The settings of a changed file, by when they take effect, and the faults of the file. */
 interface Reloaded {
   readonly applied: readonly string[];
   readonly needs_reset: readonly string[];

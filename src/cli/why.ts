@@ -56,7 +56,7 @@ function explanation(exchange: RecordedExchange): string {
 
 const STORED_RESPONSE = 'This is the stored response of an idempotency key; nothing was executed.';
 
-/** Whether the response is that of an earlier request with the same idempotency key. */
+/** Returns whether the response is the stored one of an earlier request with the same idempotency key. */
 function isStoredResponse({ request, response }: RecordedExchange): boolean {
   return (
     response.headers.some(({ name }) => name === 'idempotent-replayed') &&

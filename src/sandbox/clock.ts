@@ -6,7 +6,7 @@ import { WalletActionStepEntity } from '../domain/money/wallet-actions/wallet-ac
 import type { ControlContext } from './control-plane.ts';
 import { findUpcoming, type Upcoming } from './find-upcoming.ts';
 
-/** More than the longest time for which a check or a retry is planned ahead. */
+/** Longer than any check or retry is planned ahead. */
 export const LONGEST_PLAN_MS = 24 * 3_600_000;
 
 /**
@@ -44,9 +44,9 @@ const EXACT_STOPS = 20;
 const COARSE_STOPS = 200;
 
 /**
- * CHOICE: at the start and at each stop, this is how long to wait for webhook endpoints, because an attempt at an
- * endpoint that does not respond takes fifteen seconds. After `LONGEST_MS` of real time, the clock jumps to its
- * target.
+ * CHOICE: at the start and at each stop, the clock waits this long for the responses of webhook endpoints, because an
+ * attempt at an endpoint that does not respond takes fifteen seconds. After `LONGEST_MS` of real time, the clock jumps
+ * to its target.
  */
 const ANSWER_MS = 2000;
 const LONGEST_MS = 20_000;

@@ -114,13 +114,13 @@ export interface ControllableFiat {
       readonly outcome: 'completed' | 'in_review' | 'refunded';
     },
   ): Promise<{ readonly id: string } | 'amount' | undefined>;
-  /** Returns false for an unknown deposit, and for a deposit that has already ended. */
+  /** Releases or refunds a deposit. Returns false for an unknown deposit, and for one that has already ended. */
   decideDeposit(
     environment: FiatEnvironment,
     id: string,
     outcome: 'completed' | 'refunded',
   ): Promise<boolean>;
-  /** Returns false for an unknown payout, and for a payout that has already ended. */
+  /** Ends a payout with this outcome. Returns false for an unknown payout, and for one that has already ended. */
   decidePayout(
     environment: FiatEnvironment,
     id: string,
@@ -245,7 +245,10 @@ export interface ControlContext extends PolicyAnalysis {
   readonly faults: FaultRules;
   /** Returns the errors that the API document lists for each operation. */
   documentedErrors(): DocumentedErrors;
-  /** Returns how a response of an operation differs from the API document, with a JSON pointer into a fault rule. */
+  /**
+   * Returns how a response of an operation differs from the API document, with a JSON pointer into a fault rule.
+   * Returns undefined if it does not differ.
+   */
   responseFault(
     operation: string,
     status: number,

@@ -76,7 +76,7 @@ interface AddressHolding {
   readonly address: string;
   readonly rawAmount: bigint;
   readonly decimals: number;
-  /** The asset whose price it has, under the name in `prices`. */
+  /** The asset that has the same price, as a key of `prices`. */
   readonly pricedAs: string;
 }
 
@@ -144,7 +144,7 @@ interface IncludedTransaction {
   }[];
   /** The lines that programs have logged. Empty on EVM chains. */
   readonly messages: readonly string[];
-  /** The position in the list. */
+  /** Where the transaction is in the list. A client sends it to get the next page. */
   readonly position: string;
 }
 

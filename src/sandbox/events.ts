@@ -55,8 +55,8 @@ export function valueAt(value: unknown, path: PayloadPath): unknown {
 }
 
 /**
- * Returns a copy of `value` with `inner` at `path`. Creates missing objects along the path, and missing lists at
- * index 0; a list may grow by one element.
+ * Returns a copy of `value` with `inner` at `path`. Creates what is missing along the path: a list if the next name is
+ * `0`, and an object for any other name. A list may grow by one element.
  *
  * @throws InvalidPathError if the path leads through a scalar or past the end of a list.
  */

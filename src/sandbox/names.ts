@@ -144,8 +144,9 @@ export async function ownersOf(
 }
 
 /**
- * Returns the names of the app's resources that explanations of refusals mention, whether the wallet is archived that
- * the path or the `address` of the body names, and whether its policy would deny a request that lacks funds.
+ * Returns what explanations of a refusal need: the names of the app's resources that it mentions, whether its wallet is
+ * archived, and the policy decision that would deny the request if the wallet had the funds that it lacks. The wallet
+ * is the one in the path, or the one with the `address` of the body.
  *
  * INVARIANT: a hint contains no name of another app's resource, because the client reads it.
  */

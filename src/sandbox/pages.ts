@@ -78,8 +78,8 @@ const style = `
 #code { font: 1.75rem/1.5 ui-monospace, monospace; letter-spacing: .1em; }
 `;
 
-// A code is decided only after a click, even if the link contains it (RFC 8628 section 5.4). Text from the server is
-// inserted as text, so it cannot add elements.
+// A code is approved or refused only after a click, even if the link contains it (RFC 8628 section 5.4). Strings from
+// the server are inserted as text, so they cannot add elements.
 const script = `
 const byId = (id) => document.getElementById(id);
 const show = (id) => { for (const part of ['enter', 'ask', 'done']) byId(part).hidden = part !== id; };
@@ -178,7 +178,7 @@ function isVerifyPage(path: string): boolean {
   return target.test(path);
 }
 
-// Text from the server is inserted as text, so it cannot add elements. After an action of the customer, the page
+// Strings from the server are inserted as text, so they cannot add elements. After an action of the customer, the page
 // polls for half a minute, because the office decides after two seconds.
 const verifyScript = `
 const byId = (id) => document.getElementById(id);

@@ -31,8 +31,9 @@ export function policyTrace(id: string, { analyze }: PolicyAnalysis): Promise<Po
 }
 
 /**
- * Returns the decision that denies a request of a wallet, if it was refused for lack of funds before its policy was
- * asked. Returns undefined if no policy denies it, and for operations whose requests cannot be judged in advance.
+ * Returns the decision by which a policy would deny a request that was refused for lack of funds before any policy was
+ * evaluated. Returns undefined if no policy denies it, and for operations whose requests cannot be evaluated in
+ * advance.
  */
 export async function denialBehindFunds(
   { appId, operation, data, body }: Parameters<ReadResources>[0],

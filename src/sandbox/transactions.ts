@@ -162,7 +162,9 @@ async function functionNames(
   return (contract, selector) => abis.functionName(contract, selector);
 }
 
-/** The API methods that can send any transaction. What the transaction contains says more than their names. */
+/**
+ * The API methods that can send any transaction. For these, the content of the transaction says more than the method.
+ */
 const plainMethod = /^(eth|wallet|tron)_|^signAndSend/;
 
 /**

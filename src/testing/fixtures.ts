@@ -12,7 +12,10 @@ export interface SandboxContext {
   readonly sandbox: TestSandbox;
 }
 
-/** What a fixture of a single test receives besides other fixtures: from vitest its task, from Playwright its info. */
+/**
+ * What the fixture of a single test receives besides other fixtures: the task from vitest, or the test's info from
+ * Playwright.
+ */
 interface TestOfVitest {
   readonly task: {
     readonly name: string;

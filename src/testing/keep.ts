@@ -12,7 +12,7 @@ const KEPT_FOLDER = 'custos-failures';
 /** The name under which the state is saved while it is written. */
 const SNAPSHOT = 'kept-by-a-test';
 
-/** Names of files have at most 255 bytes. A test's name takes this part of them. */
+/** The maximum length of a test's name in the name of its file, which may have at most 255 bytes. */
 const MAX_NAME_BYTES = 100;
 
 /** Returns the position after the newest recorded request. */
@@ -42,8 +42,9 @@ function archiveAfter(connection: Connection, after: string): Promise<HttpArchiv
 
 /**
  * Returns the file in which a failed test's state is kept.
- * @param testFile The test's file. Tests of two files may have the same names.
- * @param names The names of the groups around the test, and its own.
+ *
+ * @param testFile the test's file. Tests of two files may have the same names.
+ * @param names the names of the groups around the test, and its own.
  */
 export function keptFile(folder: string | true, testFile: string, names: readonly string[]): string {
   const name = names
@@ -55,7 +56,7 @@ export function keptFile(folder: string | true, testFile: string, names: readonl
   return join(folder === true ? KEPT_FOLDER : folder, `${startOf(name) || 'test'}-${hash}.custos`);
 }
 
-/** Returns the start of a name, in whole characters. */
+/** Cuts a name to `MAX_NAME_BYTES`, between two characters. */
 function startOf(name: string): string {
   let start = '';
   for (const character of name) {
@@ -65,14 +66,17 @@ function startOf(name: string): string {
   return start;
 }
 
-/** The requests of a sandbox since the line before, and its events since its start or its last reset. */
+/**
+ * One line of a collector's file: the requests since the previous line, and the counts of all events since the
+ * sandbox's start or last reset. `stretch` is the number of resets before the line.
+ */
 export interface CollectedLine {
   readonly stretch: number;
   readonly entries: HttpArchive['log']['entries'];
   readonly eventCounts: SandboxEventCounts['data'];
 }
 
-/** Collects what a sandbox records, for the reporter of a test runner in another process. */
+/** Writes what a sandbox has recorded to a file, for the reporter of a test runner in another process. */
 export interface Collector {
   collect(): Promise<void>;
   /** Must be called after the sandbox was reset, which deletes its events. */

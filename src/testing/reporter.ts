@@ -11,15 +11,17 @@ import type { CollectedLine } from './keep.ts';
 export interface CoverageReporterOptions {
   /** The file of each report, such as `{ html: 'coverage/custos.html' }`. The figures are always printed. */
   readonly reports?: Readonly<Partial<Record<Format, string>>>;
-  /** What is counted: the operations that were called, or the whole contract. Default: `called`. */
+  /** Whether only the operations that were called are counted, or the whole API document. Default: `called`. */
   readonly of?: Scope;
-  /** The least share of each dimension in percent, such as `{ errors: 40 }`. Less makes the run fail. */
+  /**
+   * The minimum coverage of each dimension in percent, such as `{ errors: 40 }`. A lower coverage makes the run fail.
+   */
   readonly failUnder?: Readonly<Partial<Record<Threshold['dimension'], number>>>;
 }
 
 /**
- * A reporter for vitest, jest and Playwright that measures what the tests used of the contract, in all sandboxes of
- * all workers together: `reporters: ['default', 'custos/testing/reporter']`.
+ * Creates a reporter for vitest, jest and Playwright that measures which parts of the API document the tests covered,
+ * in all sandboxes of all workers together: `reporters: ['default', 'custos/testing/reporter']`.
  *
  * NOTE: the runners call it with `new`, which yields the object that it returns. Jest passes its own configuration
  * first.
@@ -36,7 +38,7 @@ function coverageReporter(first: CoverageReporterOptions = {}, second?: Coverage
   let hasRun = false;
   let hasTests = false;
   const begin = (): void => {
-    // Before the first run, a global set-up may have called a sandbox already.
+    // The requests before the first run count as well, because a global set-up may have called a sandbox.
     if (hasRun) for (const file of files()) rmSync(file, { force: true });
   };
   const end = (): { readonly status: 'failed' } | undefined => {
@@ -47,7 +49,7 @@ function coverageReporter(first: CoverageReporterOptions = {}, second?: Coverage
     return { status: 'failed' };
   };
   return {
-    /** Called by vitest. A runner that watches runs again, and measures the last run only. */
+    /** Called by vitest. In watch mode, only the last run is measured. */
     onTestRunStart: begin,
     /** Called by jest. */
     onRunStart: begin,
@@ -58,7 +60,8 @@ function coverageReporter(first: CoverageReporterOptions = {}, second?: Coverage
     /** Called by jest at the end. */
     onRunComplete: () => void end(),
     /**
-     * Called by jest after it, which fails if there is an error. With `--forceExit`, jest ignores `process.exitCode`.
+     * Called by jest after `onRunComplete`. Jest fails if this returns an error, even with `--forceExit`, which ignores
+     * `process.exitCode`.
      */
     getLastError: () =>
       hasFailed ? new Error('less of the contract is covered than `failUnder`') : undefined,
@@ -66,7 +69,10 @@ function coverageReporter(first: CoverageReporterOptions = {}, second?: Coverage
     onTestBegin(): void {
       hasTests = true;
     },
-    /** Called by Playwright at the end, which fails if this returns so. With `--list`, no test begins. */
+    /**
+     * Called by Playwright at the end. The status `failed` makes the run fail. With `--list`, no test begins, so
+     * nothing is reported.
+     */
     onEnd: () => (hasTests ? end() : undefined),
   };
 }
@@ -101,7 +107,7 @@ function readCollected(files: readonly string[]): Recorded {
   const exchanges: Recorded['exchanges'][number][] = [];
   const counts = new Map<string, { type: string; recorded: number; acknowledged: number }>();
   for (const file of files) {
-    /** The last counts of each stretch contain those before them. */
+    /** The latest counts of each stretch, which include the earlier ones. */
     const ofStretches = new Map<number, CollectedLine['eventCounts']>();
     for (const text of readFileSync(file, 'utf8').split('\n')) {
       if (text === '') continue;

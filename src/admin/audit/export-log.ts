@@ -88,7 +88,7 @@ async function requireContinued(
       `the folder has ${before.size} records, the database only ${checkpoint.size}: the log was truncated`,
     );
   }
-  // Undefined when the database lacks tiles.
+  // `root` is undefined if tiles are missing from the database.
   const root = await rootOf(subtreesOf(readTile), before.size).catch(() => undefined);
   if (root !== undefined && Buffer.compare(root, before.root) === 0) return before.size;
   throw new StartError(

@@ -21,7 +21,7 @@ export function readFileOf(folder: string, name: string): Buffer | undefined {
   return existsSync(path) ? readFileSync(path) : undefined;
 }
 
-/** Returns the width of a tile in a log of `size`. 0 if the log has no such tile. */
+/** Returns how many hashes a tile has in a log of `size` records. 0 if the log has no such tile. */
 export function widthOf(level: number, index: number, size: number): number {
   const { full, partial } = tilesAt(level, size);
   if (index < full) return TILE_WIDTH;
@@ -29,8 +29,8 @@ export function widthOf(level: number, index: number, size: number): number {
 }
 
 /**
- * Reads a tile or bundle of a log of `size`. A partial one is the beginning of the full one, if only the full one
- * exists.
+ * Reads a tile or bundle of a log of `size` records. If only the full tile exists where this size needs a partial one,
+ * returns its beginning. Undefined if the tile does not exist.
  */
 export function readTileOf(
   folder: string,
@@ -47,7 +47,7 @@ export function readTileOf(
   return entries === undefined ? full : writeBundle(entries.slice(0, width));
 }
 
-/** Returns the tiles of a log of `size` in a folder. A missing tile has no hashes. */
+/** Returns a function that reads the tiles of a log of `size` records. A missing tile reads as empty. */
 export function tilesIn(folder: string, size: number): ReadTile {
   return async (level, index) => readTileOf(folder, size, { level, index }) ?? Buffer.alloc(0);
 }
@@ -55,7 +55,7 @@ export function tilesIn(folder: string, size: number): ReadTile {
 /**
  * Returns the given verifier key, or the key in the folder.
  *
- * @throws StartError
+ * @throws StartError if there is no key, or its text is invalid.
  */
 export function verifierFor(folder: string, given: string | undefined): NoteVerifier {
   const text = given ?? readFileOf(folder, files.verifier)?.toString('utf8').trim();

@@ -23,7 +23,7 @@ interface OpenedLog {
  * Proves that records are in an exported log.
  *
  * @param wanted the index of a record, or the id of the request that it is about. A request can have several records.
- * @throws StartError
+ * @throws StartError if the log has no such record, or no valid checkpoint.
  */
 export async function proveRecords(folder: string, wanted: string): Promise<ProvedRecord[]> {
   const { note, checkpoint } = openLog(folder);
@@ -42,10 +42,10 @@ export async function proveRecords(folder: string, wanted: string): Promise<Prov
 }
 
 /**
- * Proves that the log continues the log of an earlier checkpoint. The proof consists of the hashes of RFC 6962
- * section 2.1.2 in base64.
+ * Proves that the log continues the log of an earlier checkpoint. The proof consists of the hashes of RFC 6962 section
+ * 2.1.2 in base64.
  *
- * @throws StartError
+ * @throws StartError if one of the checkpoints is invalid, or the earlier one has more records.
  */
 export async function proveConsistency(
   folder: string,

@@ -15,7 +15,7 @@ import { commandLine, requireMigrated, withDatabase } from '../administration.ts
 import { exportFrom } from './export-log.ts';
 import { verifyLog } from './verify-log.ts';
 
-/** What the database still has of the log after a trim. */
+/** The log in the database after a trim. */
 export interface Trimmed {
   readonly size: number;
   /** The index of the first record in the database. Earlier records are only in the export. */
@@ -74,8 +74,8 @@ export async function trimTo(
 }
 
 /**
- * Handles the error of dropping a partition that queries are using: it is not dropped. Its records are deleted one by
- * one, like the records of a younger partition.
+ * Returns false if the partition could not be dropped because queries use it. Its records are then deleted one by one.
+ * Throws any other error.
  */
 function whileInUse(error: unknown): false {
   if (isLockTimeout(error)) return false;

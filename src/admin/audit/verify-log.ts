@@ -43,8 +43,8 @@ export async function verifyLog(
   }
   const faults: string[] = [];
   const tree = hashRecords(folder, checkpoint.size, faults);
-  // The tiles of the lowest level contain the hashes of the records, or there are faults already. They are read again,
-  // because they would not fit into memory.
+  // The tiles of the lowest level are read again, because the hashes of all records would not fit into memory. If a
+  // tile does not match its records, `faults` contains it already.
   const readTile = async (level: number, index: number): Promise<Uint8Array> =>
     level === 0
       ? (readTileOf(folder, checkpoint.size, { level, index }) ?? Buffer.alloc(0))

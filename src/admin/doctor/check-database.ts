@@ -113,7 +113,7 @@ function connectionFinding(
     return fault('connections', text, `raise max_connections, or lower ${settings.databasePool.variable}`);
   // During a rolling restart, the old and the new processes run at the same time.
   if (2 * needed > room)
-    return warning('connections', text, 'a rolling restart, or a second host, needs as many once more');
+    return warning('connections', text, 'a rolling restart, or a second host, needs the same number again');
   return ok('connections', text);
 }
 
@@ -124,7 +124,7 @@ function skewFinding(skewMs: number): Finding {
   return Math.abs(skewMs) < SKEW_FAULT_MS ? warning('clock', text, advice) : fault('clock', text, advice);
 }
 
-/** Says what a Citus cluster means for this database, and examines the node that has the rows. */
+/** Reports how Citus affects this database, and examines the node that has the rows. */
 async function clusterFindings(database: Database): Promise<Finding[]> {
   const ask: AskDatabase = (sql) => database.orm.em.fork().execute(sql);
   if (!(await hasCitus(ask))) return [];
@@ -155,7 +155,9 @@ async function schemaFinding(database: Database): Promise<Finding> {
   return fault('schema', found, 'see `custos migrate --check`');
 }
 
-/** NOTE: servers detect that a database was restored. Until a server has checked the database, it is unknown. */
+/**
+ * NOTE: the servers detect that a database was restored, not this check. It finds nothing before a server has started.
+ */
 async function restoreFindings(database: Database): Promise<Finding[]> {
   const restore = await findRestore(database.orm.em.fork());
   if (restore === undefined || restore.releasedAtMs !== null) return [];

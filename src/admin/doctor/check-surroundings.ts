@@ -113,7 +113,9 @@ export function checkProcess(
   return [...findings, ...fileLimit(config), ...keyFile(env)];
 }
 
-/** Checks the library for the curve with which Ethereum, Bitcoin and most other chains sign. */
+/**
+ * Checks whether the native library for secp256k1, the curve of Ethereum, Bitcoin and most other chains, has loaded.
+ */
 export function checkCurve({ name }: Pick<EcBackend, 'name'>): Finding {
   if (name === 'native') return ok('secp256k1', 'libsecp256k1 signs');
   return warning(
@@ -150,7 +152,7 @@ function keyFile(env: Environment): Finding[] {
   return [warning('key file', `other users can read \`${file}\``, `chmod 600 ${file}`)];
 }
 
-/** Checks the checkpoint with which a start compares the audit log. */
+/** Checks that the checkpoint can be written with which a server compares the audit log when it starts. */
 export function checkCheckpoint({ checkpointFile: file }: Pick<CellSettings, 'checkpointFile'>): Finding {
   const name = 'audit log';
   if (file === undefined) {
@@ -177,7 +179,7 @@ const RPC = settings.rpc.variable;
 const STALE_SECONDS = 600;
 const WEBHOOK_MS = 10_000;
 
-/** Checks for each node whether it responds, belongs to the chain, and is up to date. */
+/** Checks that each node responds, belongs to the chain, and is up to date. */
 export async function checkNodes({ rpc }: Pick<ServeConfig, 'rpc'>): Promise<Finding[]> {
   if (rpc.length === 0) return [ok('nodes', `no chain is configured (${RPC})`)];
   const nodes = rpc.flatMap(({ caip2, urls }) => urls.map((url) => ({ caip2, url })));
@@ -206,7 +208,7 @@ async function checkNode({ caip2, url }: { caip2: string; url: string }): Promis
   }
 }
 
-/** Sends one request in the way webhooks are sent. Sends none when `url` is undefined. */
+/** Sends one test request as webhooks are sent, unless `url` is undefined. */
 export async function checkEgress(url: string | undefined): Promise<Finding[]> {
   if (url === undefined) return [];
   const sender = createWebhookSender({ guard: publicHttpsOnly, lookup: nameServerLookup() });

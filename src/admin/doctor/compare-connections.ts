@@ -108,7 +108,7 @@ function kindFindings({ version, extensions }: Row): Finding[] {
     const text = `it is ${other[1]}, whose locks and sequences are not those of PostgreSQL`;
     return [fault(NAME, text, 'use a PostgreSQL server, alone or with replicas')];
   }
-  // Another finding says what Citus means.
+  // `clusterFindings` reports what Citus means.
   if (extensions === '' || extensions === 'citus') return [];
   const text = `it has an extension that lets several nodes write (${String(extensions)}): locks and sequences count only on the node that is asked`;
   return [warning(NAME, text, 'name the same single node in DATABASE_URL of all servers')];

@@ -173,7 +173,7 @@ function printResponse({ status, statusText, headers, text }: ReceivedResponse, 
   process.exitCode = 1;
 }
 
-/** Returns undefined for a text that is not JSON, such as a CSV statement. */
+/** Parses JSON. Returns undefined for any other text, such as a CSV statement. */
 function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -47,7 +47,9 @@ events, acknowledged, outcomes. A sandbox keeps its latest 10,000 requests.
 Exit codes: 0 sufficient, 1 not sufficient, 2 invalid usage, 3 nothing could be
 measured.`;
 
-/** Returns the command `custos coverage`, which shows which parts of the contract recorded requests have covered. */
+/**
+ * Returns the command `custos coverage`, which shows which parts of the API document recorded requests have covered.
+ */
 export function coverageCommand(): Command {
   return addSandboxClientOptions(
     new Command('coverage')

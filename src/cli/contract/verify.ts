@@ -39,7 +39,8 @@ Exit codes: 0 the contract was kept, 1 it was not, 2 invalid usage,
 3 no request was judged.`;
 
 /**
- * Returns the command `custos verify`, which runs a proxy that compares the messages of any server with the contract.
+ * Returns the command `custos verify`, which runs a proxy that compares the messages of any server with the API
+ * document.
  */
 export function verifyCommand(): Command {
   return new Command('verify')

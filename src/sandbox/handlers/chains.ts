@@ -24,7 +24,8 @@ export const fundAddress: Handler<'fundAddress'> = async ({ body }, context) => 
   const given = await readDeposit(body, context);
   const { caip2, address, tokenAddress, rawAmount, decimals } = given;
   const isNative = tokenAddress === null;
-  // The returned balance has the gas if both are the same asset. A token that is refused adds no gas.
+  // For the native asset, the gas is added first, so that the returned balance includes it. For a token, it is added
+  // last, so that a rejected deposit adds none.
   if (body.with_gas === true && isNative) await payGas(body, context);
   const funded = await payOut(given, context);
   if (body.with_gas === true && !isNative) await payGas(body, context);

@@ -9,7 +9,7 @@ import type { SandboxVerificationPage } from '../generated/schemas.ts';
 
 type Body = ControlInput<'decideVerification'>['body'];
 
-// The contact of a customer that a tester verifies, because the simulated identity office stores no contacts.
+// Every customer that a tester verifies has this contact, because the simulated identity office stores no contacts.
 const EMAIL = 'customer@example.com';
 
 function entityOf({ user_id: userId, organization_id: organizationId }: Body): FiatEntity {

@@ -93,8 +93,8 @@ export const exportRequests: Handler<'exportRequests'> = ({ query }, context) =>
   return httpArchiveOf(found, { redaction, origin: baseUrl(), version });
 };
 
-/** The maximum number of requests that the log stores. */
-const MOST = 10_000;
+/** As many requests as the log can store, so that the coverage counts all of them. */
+const MAX_REQUESTS = 10_000;
 
 function operationsOf(rows: MeasuredCoverage['rows']) {
   type Sum = { requests: number; covered: number; total: number; statuses: Record<string, number> };
@@ -115,7 +115,7 @@ function operationsOf(rows: MeasuredCoverage['rows']) {
 
 export const measureCoverage: Handler<'measureCoverage'> = async ({ query }, context) => {
   const { redaction, baseUrl, version, requests: log, read } = context;
-  const recorded = latestRequests(requireLog(log), {}, MOST);
+  const recorded = latestRequests(requireLog(log), {}, MAX_REQUESTS);
   const archive = await httpArchiveOf(recorded, { redaction, origin: baseUrl(), version });
   const measured = await context.measureCoverage(archive.log.entries, await read(countEvents));
   const { requests, unknownRequests, undocumented, figures, rows } = measured;

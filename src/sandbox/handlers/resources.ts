@@ -120,7 +120,7 @@ export const listSandboxAggregations: Handler<'listSandboxAggregations'> = async
     };
   });
 
-/** The largest sums of an aggregation, and the number of all of them. */
+/** The largest sums of an aggregation, and how many sums it has. */
 type SumsOf = Pick<SandboxAggregation, 'sums' | 'sum_count'>;
 
 const noSums: SumsOf = { sums: [], sum_count: 0 };
@@ -133,7 +133,7 @@ async function sumsOf(
   aggregations: readonly Pick<StoredAggregation, 'id'>[],
   nowMs: number,
 ): Promise<ReadonlyMap<string, SumsOf>> {
-  // Sums are texts of any length, so the longer one is the larger one.
+  // Sums are integers without leading zeros, stored as text. Ordering by length and then by text orders them by value.
   const rows = await em.execute<
     { id: string; group_key: string; sum: string; requests: number; total: number }[]
   >(
@@ -175,7 +175,7 @@ function walletOf(groupKey: string): string {
   return groupKey.slice(0, groupKey.indexOf(':'));
 }
 
-/** Returns the values of a group's key, or null if the key has only their digest. */
+/** Returns the values of a group from its key, or null if the key contains only their digest. */
 function groupOf(groupKey: string): string[][] | null {
   const stored = groupKey.slice(groupKey.indexOf(':') + 1);
   if (!stored.startsWith('[')) return null;
@@ -217,7 +217,7 @@ async function limitsOf(
 
 const ofApp = (appId: string | undefined): object => (appId === undefined ? {} : { appId });
 
-/** The newest wallets that a policy or a key quorum has, and the number of all of them. */
+/** The newest wallets of a policy or a key quorum, and how many wallets it has. */
 type WalletsOf = Pick<SandboxPolicy, 'wallets' | 'wallet_count'>;
 
 const noWallets: WalletsOf = { wallets: [], wallet_count: 0 };
@@ -246,7 +246,10 @@ async function walletsOf(
   );
 }
 
-/** Returns the condition that one of a wallet's strings contains `text`. SQLite ignores case only for ASCII letters. */
+/**
+ * Returns a condition for wallets whose name, external id, address or id contains `text`. Ignores case for ASCII
+ * letters.
+ */
 function containing(text: string): object {
   const folded = text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
   const texts = `lower(coalesce(display_name, '') || char(10) || coalesce(external_id, '') || char(10) || address || char(10) || id)`;

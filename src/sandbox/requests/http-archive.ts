@@ -3,7 +3,7 @@ import type { AnsweredRequest } from '../../ports/requests.ts';
 import type { HttpArchive } from '../generated/schemas.ts';
 import type { Header, Redaction } from './redact.ts';
 
-/** Other requests are handled after each batch of this many entries. */
+/** After this many entries, the server can handle other requests. */
 const BATCH = 100;
 
 /**

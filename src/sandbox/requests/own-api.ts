@@ -44,8 +44,9 @@ export interface OwnApi {
     at: { readonly nowMs: number; readonly signal: AbortSignal },
   ): Promise<ApiResponse>;
   /**
-   * Sends a recorded request again, changed and signed as `repetition` says. It is sent without its idempotency key,
-   * which would return the stored response, unless a signature covers the key that the sandbox cannot make.
+   * Sends a recorded request again, changed and signed as `repetition` says. The idempotency key is left out, because
+   * the server would answer it with the stored response. It is kept if a signature covers it that the sandbox cannot
+   * replace.
    *
    * @throws ApiError invalid_data for a change that the body does not allow.
    */
@@ -57,7 +58,7 @@ export interface OwnApi {
 }
 
 /**
- * Applies changes to a JSON body in order (RFC 6902; `add` replaces an element of a list).
+ * Applies changes to a JSON body in order. They work as in RFC 6902, except that `add` replaces an element of a list.
  *
  * @throws ApiError invalid_data, which names the change.
  */

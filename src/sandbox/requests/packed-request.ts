@@ -4,11 +4,11 @@ import type { AnsweredRequest } from '../../ports/requests.ts';
 interface ByteQueue {
   add(bytes: Uint8Array): void;
   /**
-   * Returns a buffer with room for up to `most` bytes, which the caller can write directly, from `offset` on. Returns
-   * undefined if there is not enough contiguous memory.
+   * Returns a buffer into which the caller can write up to `most` bytes, beginning at `offset()`. Returns undefined if
+   * there is not enough contiguous memory.
    */
   room(most: number): Buffer | undefined;
-  /** Returns the offset in the buffer of `room` at which the caller may begin to write. */
+  /** Returns the offset in the buffer of `room` at which writing begins. */
   offset(): number;
   /** Adds the bytes that the caller has written into the buffer of `room`. */
   keep(length: number): void;

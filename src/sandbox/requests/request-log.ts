@@ -55,7 +55,7 @@ interface Cause {
 /** The bytes in front of each request in the result of `pack`: its length. */
 const LENGTH_BYTES = 4;
 
-/** Below this number of causes, the causes of dropped requests are not searched for. */
+/** Up to this number of stored causes, the causes of dropped requests are not deleted. */
 const FEW_CAUSES = 20_000;
 
 /** The members of responses that contain the id of what a request has started, by the prefix of the event types. */

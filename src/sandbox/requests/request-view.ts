@@ -42,7 +42,7 @@ export async function requestSummaries(
 
 const unnamed = { subject: null, wallet: null, user: null };
 
-/** Path parameters whose name is not that of their resource's type. */
+/** The types of resources whose path parameter has a different name. */
 const typesOfParameters: Readonly<Record<string, string>> = {
   action_id: 'wallet_action',
   endpoint_id: 'webhook_endpoint',
@@ -67,8 +67,8 @@ function referencesOf(answered: AnsweredRequest): References {
 }
 
 /**
- * Returns the resource that a request has created, which the operation's name tells: `createKeyQuorum` creates a
- * `key_quorum`.
+ * Returns the resource that a request has created. Its type is derived from the operation's name: `createKeyQuorum`
+ * creates a `key_quorum`.
  */
 function createdBy({ operation, status, responseText, why }: AnsweredRequest): References['subject'] {
   // A fault rule has sent this response, which may be any text. Nothing was created.

@@ -50,7 +50,8 @@ export interface MovablePrices extends Prices {
 }
 
 /**
- * Returns the fixed prices, replaced by those that were set later, which the store of the chains has.
+ * Returns the fixed prices, except for those that testers have moved. The store of the chains contains the moved
+ * prices.
  *
  * CHOICE: pools keep their reserves, because on a real chain, too, only trades change them.
  *

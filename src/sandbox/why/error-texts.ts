@@ -2,7 +2,10 @@ import type { ErrorCode } from '../../errors.ts';
 import type { Why } from '../../ports/refusals.ts';
 import { resourceErrorTexts } from './resource-error-texts.ts';
 
-/** What is said about an error code, on its page in the reference and for errors that no rule explains better. */
+/**
+ * The texts about an error code. They are shown on its page in the reference, and for errors that no rule explains
+ * better.
+ */
 export interface ErrorText {
   readonly kind: Why['kind'];
   /** What the error is about. If undefined, it is about the resource that the request's path names. */

@@ -49,8 +49,9 @@ export function explainRefusals(facts: RefusalFacts): ExplainRefusal {
 const FROM_CODE = 'Call it again from your code: the client uses a new key.';
 
 /**
- * Leaves out repairs that would get the stored refusal again: the sandbox cannot send the request without its
- * idempotency key if a signature by a key other than those of the seed data covers it.
+ * Leaves out repairs that would only repeat the stored error response: if a signature covers the idempotency key and
+ * was made with a key other than those of the seed data, the sandbox cannot send the request without the idempotency
+ * key.
  */
 function withUsefulRepeats(why: Why, { headers, signers }: RefusedRequest, { keyNames }: RefusalFacts): Why {
   const sent = (name: string) => Object.keys(headers).find((header) => header.endsWith(name));

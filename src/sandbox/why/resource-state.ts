@@ -34,7 +34,7 @@ export function whyFunds(refused: RefusedRequest): Why | undefined {
         ? each
         : { ...each, text: `A policy denies the request, also with enough funds. ${each.text}` },
   );
-  // With the funds alone, the next attempt would be denied.
+  // If the wallet only gets the funds, the next attempt will be denied.
   const again: readonly Repair[] = denied.length > 0 ? [] : [repeat('Send the request again', {})];
   if (chain === undefined || asset === undefined) {
     const of = token === null ? 'the native asset' : `the token \`${token}\``;
@@ -79,7 +79,7 @@ export function whyFunds(refused: RefusedRequest): Why | undefined {
   });
 }
 
-/** Explains that a wallet is archived, which the API reports as an absent one. */
+/** Explains that a wallet is archived. The API reports an archived wallet as not found. */
 export function whyArchived(refused: RefusedRequest, { operations }: Operations): Why | undefined {
   const archived = refused.resources?.archived;
   if (refused.code !== 'not_found' || archived === undefined) return undefined;
@@ -129,7 +129,7 @@ export function whyNonce(refused: RefusedRequest, { operations }: Operations): W
 
 const endedIntent = /^the intent cannot be authorized or rejected: it is (\w+)$/;
 
-/** Explains that an intent has ended, such as by its expiry. */
+/** Explains that an intent has ended, for example because it has expired. */
 export function whyEndedIntent(refused: RefusedRequest, { operations }: Operations): Why | undefined {
   const [, status] = endedIntent.exec(refused.message) ?? [];
   if (refused.code !== 'invalid_state' || status === undefined) return undefined;

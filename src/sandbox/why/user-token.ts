@@ -70,7 +70,7 @@ export function whyToken(refused: RefusedRequest, facts: Facts): Why | undefined
   return inAuthorization(faultOf((bearer[1] ?? '').trim(), refused, facts) ?? unverified);
 }
 
-/** Explains that the user of a token is frozen, with the request that ends it. */
+/** Explains that the user of a token is frozen, and names the request that unfreezes the user. */
 function frozen(token: string): Why {
   const { sub } = claimsIn(token) ?? {};
   const user = typeof sub === 'string' ? sub : undefined;

@@ -27,7 +27,8 @@ export function whyInvalid(refused: RefusedRequest): Why | undefined {
   if (reused !== undefined) return reused;
   const [first, ...others] = issuesIn(data);
   if (first === undefined) return undefined;
-  // If there are alternatives, such as those of a union, the message names only the first.
+  // If the issues are alternatives, such as those of a union, the message names only the first, which alone is
+  // explained.
   const areAll = others[0] !== undefined && message.includes(`${others[0].pointer}: `);
   const issues = areAll ? [first, ...others] : [first];
   const found = issues.map((issue) => findingOf(issue, issues, refused));

@@ -30,7 +30,11 @@ export async function replayPolicies(target: ReplayTarget, input: ReplayInput): 
   return (await requestAnalysis(target, 'replay', input)) as Replay;
 }
 
-/** Finds requests that a policy allows only because they use another method. Throws what `replayPolicies` throws. */
+/**
+ * Finds requests that a policy allows only because they use another method.
+ *
+ * @throws the errors of `replayPolicies`.
+ */
 export async function lintPolicyAt(target: ReplayTarget, input: LintInput): Promise<PolicyLint> {
   return (await requestAnalysis(target, 'lint', input)) as PolicyLint;
 }

@@ -64,8 +64,8 @@ export const perOperation: readonly Dimension[] = ['statuses', 'errors', 'reques
  * Counts what is covered of each dimension. For the scope `called`, the dimensions of operations, and `all`, contain
  * only operations that were called.
  *
- * CHOICE: a client uses a few operations of the API. The errors of all others would hide which errors of its own it
- * has never met.
+ * CHOICE: a client uses a few operations of the API. If the errors of all operations counted, they would hide which
+ * errors of the used operations the tests have never met.
  */
 export function figuresOf(
   { rows }: Pick<Measured, 'rows'>,

@@ -33,8 +33,8 @@ const refusals: Readonly<Record<string, (typeof outcomes)[number]>> = {
 };
 
 /**
- * Returns the decisions that a request shows. `prefix` is the word that its client uses in header names in place of
- * `service`.
+ * Returns what policies and owners decided about a request, as far as the exchange shows it. `prefix` is the word that
+ * its client uses in header names in place of `service`.
  */
 function outcomesOf(exchange: Exchange, prefix: string): string[] {
   const { status, authorizedBy, allowedBy, policyOutcome, requestHeaders, responseBody } = exchange;

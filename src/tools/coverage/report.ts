@@ -120,8 +120,8 @@ interface Risk {
 }
 
 /**
- * Returns the operations that were called, those with the most errors that were never met first, then those that are
- * called most.
+ * Returns the operations that were called. Operations with the most documented errors that no response had come first,
+ * and among equal ones the operations with the most calls.
  */
 function riskOf(measured: Measured): Risk[] {
   const errors = Map.groupBy(

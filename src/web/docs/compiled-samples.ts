@@ -3,7 +3,7 @@ import { bodyText, contentType, payloadParts, type SampleRequest } from './sampl
 // JSON strings are also valid string literals in Go and Java.
 const text = (value: string): string => JSON.stringify(value);
 
-/** Writes a raw string literal, because a body is easier to read without escapes. */
+/** Writes a raw string literal if the string allows one, because a body is easier to read without escapes. */
 const goText = (value: string): string => (/[`\r]/.test(value) ? text(value) : `\`${value}\``);
 
 export function asGo(request: SampleRequest): string {

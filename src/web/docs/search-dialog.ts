@@ -20,8 +20,8 @@ const readSearch = loadOnce(async (): Promise<Search> => {
 });
 
 /**
- * Returns a dialog that searches the documentation. The keyboard works as in a combobox. What is searched is loaded
- * while the reader types the first letters, none of which is lost.
+ * Returns a dialog that searches the documentation. The keyboard works as in a combobox. The index is loaded while the
+ * reader types the first letters, none of which is lost.
  */
 export function createSearchDialog(): HTMLDialogElement {
   const input = element('input', {

@@ -1,6 +1,6 @@
 import { type OperationId, type Operations, operations } from '../../sandbox/generated/operations.ts';
 
-/** Thrown when the sandbox returns an error response, or none: `status` is then 0. */
+/** Thrown when the sandbox returns an error response, or no response. Without a response, `status` is 0. */
 export class ControlError extends Error {
   readonly status: number;
   readonly code: string | undefined;

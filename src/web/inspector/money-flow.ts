@@ -65,9 +65,9 @@ function positive(all: readonly [string, bigint][]): readonly [string, bigint][]
 }
 
 /**
- * Moves the centres of labels down, then up, until no label overlaps another or crosses the edge.
+ * Moves the centers of labels down, then up, until no label overlaps another or crosses the edge.
  *
- * @param height of the picture.
+ * @param height the height of the picture.
  * @param each the height of a label.
  */
 export function spread(

@@ -52,7 +52,10 @@ interface Choice {
   readonly text: string;
 }
 
-/** Everyone who can be a member, in groups without empty ones. Key quorums with quorums inside cannot be members. */
+/**
+ * Returns everyone who can be a member, in groups without empty ones. Key quorums with quorums inside cannot be
+ * members.
+ */
 export function choicesOf(
   { keys, users, quorums }: People,
   stored: SandboxKeyQuorum | undefined,
@@ -80,7 +83,7 @@ export function choicesOf(
   return groups.filter(({ own }) => own.length > 0);
 }
 
-/** The members of a quorum by name. */
+/** Returns the members of a quorum by name. */
 export function membersText({ members }: Pick<SandboxKeyQuorum, 'members'>): string {
   return members.map(({ id, name }) => name ?? shortened(id)).join(', ');
 }

@@ -25,8 +25,8 @@ export function dateAndTime(ms: number): string {
 }
 
 /**
- * Formats a duration in milliseconds, such as `4.2 ms`, `3 s`, `5 min`, `2 h` or `3 d`. A unit is used if there are
- * at least two of it.
+ * Formats a duration in milliseconds, such as `4.2 ms`, `3 s`, `5 min`, `2 h` or `3 d`. Uses the largest unit of which
+ * the duration has at least two.
  */
 export function durationText(ms: number): string {
   const units: readonly [string, number][] = [
@@ -183,7 +183,8 @@ export function valueRequests(values: readonly string[]) {
 }
 
 /**
- * Returns the change that turns settings into others: the settings that differ, and null for those that are left out.
+ * Returns the change that turns the settings `before` into `after`: the settings that differ, and null for those that
+ * `after` lacks.
  */
 export function settingsChange(
   before: Readonly<Record<string, unknown>>,

@@ -16,7 +16,7 @@ export function stepsOf(id: string, events: readonly SandboxEvent[]): readonly T
     .map(({ type, created_at_ms: atMs }) => ({ name: type.slice(PREFIX.length), atMs }));
 }
 
-/** Says in how many blocks, and in what time of the sandbox's clock, a block is final. */
+/** Says after how many more blocks, and how much time of the sandbox's clock, a block is final. */
 export function finalityText(
   block: number | null | undefined,
   chain: Pick<SandboxChain, 'block_number' | 'block_ms' | 'finality_blocks'> | undefined,

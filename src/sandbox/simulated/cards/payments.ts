@@ -111,7 +111,10 @@ function refusalOf(
   return isOver ? 'limit_exceeded' : undefined;
 }
 
-/** Checks the PIN. After three wrong PINs in a row, none is accepted until a new PIN is set. */
+/**
+ * Returns why a PIN is declined, or undefined if it is right. After three wrong PINs in a row, none is accepted until a
+ * new PIN is set.
+ */
 function checkPin(
   parts: CardParts,
   { id, pin_mac: mac, wrong_pins: wrong }: CardRow,
@@ -362,7 +365,7 @@ export async function paymentsOf(
   return { payments: page.map(viewOf), nextCursor: isLast ? null : String(page.at(-1)!.position) };
 }
 
-/** Returns the payments that were posted within a period, in order. */
+/** Returns the payments that were posted within a period, oldest first. */
 export async function postedOf(
   parts: CardParts,
   cardId: string,

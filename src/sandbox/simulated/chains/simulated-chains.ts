@@ -166,7 +166,7 @@ export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedC
     return makeAbis(store);
   });
 
-  /** Returns the real chain that a chain forks. */
+  /** Returns the real chain that a chain forks, or undefined if it forks none. */
   async function upstreamOf(store: ChainStore, caip2: string): Promise<Upstream | undefined> {
     const source = forks.find((fork) => fork.caip2 === caip2);
     if (source === undefined) return undefined;

@@ -2,7 +2,7 @@ import { mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
 
-/** CHOICE: the state of at most 20 forks is kept, those that changed last. */
+/** CHOICE: the state of only the 20 forks that changed most recently is kept. */
 const MAX_FILES = 20;
 /** Larger results are not stored but fetched again. */
 const MAX_KEPT_CHARACTERS = 1_000_000;

@@ -52,8 +52,8 @@ interface OrderSide extends ExchangeAsset, Side {
 /**
  * Simulates an exchange whose solver has an account on every chain. The solver receives deposits there, and pays from
  * its inventory at fixed prices minus its fee. `statusOf` looks for the deposit. Once the source chain has a later
- * block, it pays in the latest block of the destination chain. Orders are stored together with the chains, so that a
- * payment and its record are one transaction.
+ * block than the deposit's, `statusOf` pays, in the latest block of the destination chain. Orders are stored together
+ * with the chains, so that a payment and its record are one transaction.
  */
 export function simulateExchange(parts: ExchangeParts): Exchange {
   return {

@@ -1,7 +1,7 @@
 import type { ExchangeStatus } from '../../../ports/exchange.ts';
 import type { ChainStore } from '../chains/store.ts';
 
-/** A quote and what became of it. `payer` is in the ledger's notation, `recipient` as the order gives it. */
+/** A quote and its outcome. `payer` is in the ledger's notation, `recipient` in the notation of the order. */
 export interface OrderRow {
   readonly id: string;
   readonly source_caip2: string;

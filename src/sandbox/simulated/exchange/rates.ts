@@ -78,8 +78,8 @@ function netBpsOf({ appFeeBps }: RateTerms): bigint {
 }
 
 /**
- * Returns both fees. Their sum is the input minus the exchanged amount. What rounding leaves is part of the relayer's
- * fee.
+ * Returns both fees. Their sum is the input minus the exchanged amount. The relayer's fee includes the remainder from
+ * rounding.
  */
 function feesOf(terms: RateTerms, rawInput: bigint): Pick<Rate, 'relayerFee' | 'appFee'> {
   const fees = rawInput - (rawInput * netBpsOf(terms)) / FULL_BPS;

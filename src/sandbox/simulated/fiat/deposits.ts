@@ -6,7 +6,7 @@ import { type FiatParts, STEP_MS } from './parts.ts';
 import { type Treasury, treasuryFor, tryToPay } from './treasury.ts';
 import { findVirtualAccount, type VirtualAccountRow } from './virtual-accounts.ts';
 
-/** What becomes of a deposit: it is delivered, refunded, or in review until a tester decides. */
+/** The outcome of a deposit: it is delivered, refunded, or in review until a tester decides. */
 type DepositOutcome = 'completed' | 'in_review' | 'refunded';
 
 /** Money that arrives at the simulated bank. */

@@ -79,7 +79,7 @@ export function useHostedPage(parts: FiatParts, id: string, action: PageAction):
   return parts.store.atomically(() => {
     const row = findCustomer(parts, 'id', id);
     if (row === undefined) return false;
-    // `viewOf` makes a due decision first.
+    // If a decision is due, `viewOf` makes it first.
     const { terms, verification } = viewOf(parts, row);
     const { link } = action === 'accept_terms' ? terms : verification;
     if (link === undefined) return false;

@@ -19,7 +19,7 @@ const PAYOUT_SECONDS = 600;
 /** CHOICE: the minimum payout after the app's fee, in cents of the currency. */
 const MIN_CENTS = 100n;
 
-/** What becomes of a payout once its deposit has arrived. */
+/** The outcome of a payout once its deposit has arrived. */
 export type PayoutOutcome = 'processed' | 'in_review' | 'returned' | 'undeliverable' | 'error';
 
 interface PayoutRow {

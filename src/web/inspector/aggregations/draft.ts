@@ -23,7 +23,7 @@ export const firstAggregation: AggregationDraft = {
 
 export const countedMethods = ['eth_signTransaction', 'eth_signUserOperation'] as const;
 
-/** What the form offers to sum. */
+/** The metrics that the form offers. */
 export const metrics: readonly (readonly [title: string, metric: AggregationMetric])[] = [
   ['the native asset that is sent', firstAggregation.metric],
   [
@@ -35,14 +35,14 @@ export const metrics: readonly (readonly [title: string, metric: AggregationMetr
   ],
 ];
 
-/** By what the form offers to separate the sums of a wallet. */
+/** The groupings that the form offers. Each group of a wallet has a sum of its own. */
 export const groupings: readonly (readonly [title: string, groups: readonly AggregationGroupBy[]])[] = [
   ['one sum for each wallet', []],
   ['one for each receiver', [{ field_source: 'ethereum_transaction', field: 'to' }]],
   ['one for each chain', [{ field_source: 'ethereum_transaction', field: 'chain_id' }]],
 ];
 
-/** The windows that the form offers, in seconds. The contract allows any from the first to the last. */
+/** The windows that the form offers, in seconds. The API accepts any number from the first to the last. */
 export const windows: readonly (readonly [title: string, seconds: number])[] = [
   ['an hour', 3_600],
   ['a day', 86_400],
@@ -50,13 +50,13 @@ export const windows: readonly (readonly [title: string, seconds: number])[] = [
   ['three days', 259_200],
 ];
 
-/** Returns the choice that a part of the draft equals, or -1 if the JSON has something else. */
+/** Returns the index of the choice that equals a part of the draft, or -1 if the JSON contains something else. */
 export function choiceOf<Part>(choices: readonly (readonly [string, Part])[], part: Part): number {
   const wanted = JSON.stringify(part);
   return choices.findIndex(([, each]) => JSON.stringify(each) === wanted);
 }
 
-/** Returns the draft without the lists that are empty. */
+/** Returns the draft with these groups. Without groups, it has no member `group_by`. */
 export function withGroups(draft: AggregationDraft, groups: readonly AggregationGroupBy[]): AggregationDraft {
   const { group_by: _, ...others } = draft;
   return groups.length === 0 ? others : { ...others, group_by: [...groups] };
@@ -68,7 +68,7 @@ export function tokenOf({ conditions = [] }: AggregationDraft): string {
   return found === undefined ? '' : String(found.value);
 }
 
-/** Changes the token contract whose calls count. */
+/** Changes the token contract whose calls count. If `token` is empty, the calls of all contracts count. */
 export function withToken(draft: AggregationDraft, token: string): AggregationDraft {
   const { conditions = [], ...others } = draft;
   const kept = conditions.filter((each) => !isTokenCondition(each));
@@ -111,7 +111,7 @@ export function unitOfSums({
   return unitOf(metric as object as Condition, conditions as object[] as Condition[]);
 }
 
-/** Writes a sum in the unit of its asset, such as `0.25 ETH`. Without one, as a number with separators. */
+/** Formats a sum in the unit of its asset, such as `0.25 ETH`. Without a unit, formats a number with separators. */
 export function sumText(sum: string, unit: AmountUnit | undefined): string {
   const amount = unit === undefined ? undefined : amountText(sum, unit);
   if (amount !== undefined) return `${groupedText(amount)} ${unit!.symbol}`;
@@ -120,7 +120,7 @@ export function sumText(sum: string, unit: AmountUnit | undefined): string {
 
 /**
  * Returns the lowest limit that a policy sets: the most that an ALLOW rule permits, or the least that a DENY rule
- * forbids. Undefined if none sets one.
+ * forbids. Undefined if no policy sets a limit.
  */
 export function lowestLimit({ limits }: Pick<Stored, 'limits'>): string | undefined {
   const bounds = limits
@@ -135,7 +135,7 @@ export function lowestLimit({ limits }: Pick<Stored, 'limits'>): string | undefi
 
 const PARTS = 1000n;
 
-/** Returns which part of a limit is used, from 0 to 1. */
+/** Returns the share of a limit that is used, from 0 to 1. */
 export function usedShare(sum: string, limit: string): number {
   const [used, most] = [BigInt(sum), BigInt(limit)];
   if (used >= most) return 1;

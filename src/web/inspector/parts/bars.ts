@@ -13,7 +13,7 @@ export interface Bar {
   /** The label of the bar, such as `12:05`. */
   readonly title: string;
   readonly parts: readonly BarPart[];
-  /** What the axis says where the bar begins. Most bars have no mark. */
+  /** The label on the axis where the bar begins. Most bars have none. */
   readonly mark?: string;
 }
 

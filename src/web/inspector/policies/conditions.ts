@@ -105,7 +105,10 @@ const everyOperator: readonly string[] = [
   ),
 ];
 
-/** Returns the type in the table of types that is compared in the same way, for example `uint256` for `uint8`. */
+/**
+ * Returns the type in `typedFields` that is compared in the same way, for example `uint256` for `uint8`, or `string` if
+ * there is none.
+ */
 function sampleOf(type: string): string {
   if (Object.hasOwn(typedFields, type)) return type;
   const family = type.replace(/(?<!\d)\d+$/, '');
@@ -188,7 +191,7 @@ export function operatorText(operator: string): string {
   return Object.hasOwn(operatorWords, operator) ? operatorWords[operator]! : operator.replaceAll('_', ' ');
 }
 
-/** What conditions name by an id: the sums of aggregations, and condition sets. */
+/** The resources that conditions name by id: aggregations with their sums, and condition sets. */
 export interface NamedParts {
   readonly sums: ReadonlyMap<string, { readonly name: string; readonly unit: AmountUnit | undefined }>;
   readonly sets: ReadonlyMap<string, string>;
@@ -244,7 +247,7 @@ export interface AmountUnit {
   readonly decimals: number;
 }
 
-/** What a field is: a policy's condition and an aggregation's metric have one. */
+/** The members by which a condition of a policy or the metric of an aggregation names a field. */
 type Field = Pick<Condition, 'field_source' | 'field'>;
 
 /**
@@ -263,7 +266,7 @@ export function unitOf(
   const chain = chainOfCaip2(`eip155:${named('ethereum_transaction', 'chain_id')}`);
   switch (source) {
     case 'ethereum_transaction':
-      // Without a condition on the chain, the native asset of most chains.
+      // If no condition names the chain, this assumes the native asset that most chains have.
       return field === 'value' ? unitOfAsset((chain ?? chainNamed('ethereum'))?.native) : undefined;
     case 'ethereum_calldata': {
       const token = named('ethereum_transaction', 'to');
@@ -298,7 +301,10 @@ export function amountText(base: string, { decimals }: AmountUnit): string | und
   return /^\d{1,100}$/.test(base) ? decimalText(fromRaw(BigInt(base), decimals)) : undefined;
 }
 
-/** Reads a number of whole units as base units. Returns undefined for a text that is none, or has too many places. */
+/**
+ * Converts a number of whole units to base units. Returns undefined for a text that is not a number, and for a number
+ * with more decimal places than the asset has.
+ */
 export function baseUnits(amount: string, { decimals }: AmountUnit): string | undefined {
   const decimal = readDecimal(amount.trim());
   const base = decimal === undefined ? undefined : toRaw(decimal, decimals);

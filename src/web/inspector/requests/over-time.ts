@@ -4,7 +4,10 @@ import type { Bar } from '../parts/bars.ts';
 const MINUTE_MS = 60_000;
 const BARS = 60;
 const MARK_MS = 3 * MINUTE_MS;
-/** Marks this near to an end of the axis would stand over its edge or over the mark of the end. */
+/**
+ * The number of bars at each end of the axis that have no mark. There, a mark would cross the edge or cover the mark of
+ * the end.
+ */
 const UNMARKED = 8;
 const BAR_MS = (15 * MINUTE_MS) / BARS;
 

@@ -48,7 +48,8 @@ const panics: Readonly<Record<number, string>> = {
 export function faultOf({ exceptionError, runState, returnValue }: ExecResult): string | undefined {
   if (exceptionError === undefined) return undefined;
   const { error } = exceptionError;
-  // Code and the entry point revert. A precompiled contract that rejects its input uses up its gas instead.
+  // Bytecode has a `runState`, and the entry point reverts with data unless its calldata is malformed. So this is a
+  // precompiled contract that has rejected its input.
   if (error === errors.REVERT && runState === undefined && returnValue.length === 0)
     return 'precompiled contract failed';
   // The error for an invalid JUMP contains details after its name.

@@ -110,7 +110,7 @@ export interface Tracer {
   step?(step: InterpreterStep): void;
 }
 
-/** Returns the interpreter with these watches on its executions. */
+/** Returns an interpreter that watches each of its executions in this way. */
 export function watched(interpreter: Interpreter, watch: Watch): Interpreter {
   return {
     transaction: (overlay, block, work, more) =>
@@ -197,7 +197,7 @@ export async function makeInterpreter(
       const started = { overlay, block, movements: [], open: [] };
       running = { ...started, watch, pauseMs: performance.now() + SLICE_MS };
       try {
-        // The pause may have taken long.
+        // The execution may have become late during the pause.
         watch.check?.();
         // The interpreter does more work per step while a listener is registered.
         if (watch.tracer?.step !== undefined) evm.events.on('step', onStep);

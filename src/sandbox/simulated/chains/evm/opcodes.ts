@@ -3,7 +3,7 @@ import { type EVMOpts, getOpcodesForHF } from '@ethereumjs/evm';
 import { keccak_256 } from '@noble/hashes/sha3.js';
 import { bytesTo0xHex } from '../../../../engine/crypto/encoding.ts';
 
-// Opcodes of @ethereumjs/evm that let other work run, or that have a bound.
+// Opcodes of @ethereumjs/evm with changes: some pause for other work, and REVERT limits its memory.
 
 const REVERT = 0xfd;
 /** The opcode that takes the most time per gas, if its input is long. */

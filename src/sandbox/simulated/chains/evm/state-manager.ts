@@ -69,7 +69,7 @@ export function stateManagerOf(overlay: () => Overlay, pause: () => Promise<void
       stateNow().bytecode.setWord(textOf(address), bytesToHex(slot), bytesToHex(word).padStart(64, '0')),
     // A new contract has no storage yet, because its address was never used.
     clearStorage: async () => undefined,
-    // Called once for each message: a recursion executes few jumps.
+    // Called once for each message. A recursion pauses here, because it executes few of the jumps at which loops pause.
     async checkpoint() {
       await pause();
       overlay().checkpoint();

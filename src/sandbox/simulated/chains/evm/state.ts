@@ -97,7 +97,7 @@ export function codeAt({ accounts, bytecode }: EvmState, address: string): Uint8
   return delegate === undefined ? bytecode.code(address) : hexToBytes(DELEGATION + delegate.slice(2));
 }
 
-/** Replaces the code at an address by code as bytecode reads it, which may delegate the account. */
+/** Replaces the code at an address. Code of the form `ef0100` || contract delegates the account instead (EIP-7702). */
 export function setCodeAt({ accounts, bytecode }: EvmState, address: string, code: Uint8Array): void {
   const text = bytesToHex(code);
   const isDelegation = text.startsWith(DELEGATION) && code.length === 23;

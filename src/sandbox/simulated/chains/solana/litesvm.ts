@@ -118,7 +118,9 @@ export function makeLiteSvmExecutor(
     bytes += data.length;
   }
 
-  /** Copies an account into the virtual machine. Returns whether it has changed. */
+  /**
+   * Copies an account into the virtual machine, unless it has the same account already. Returns whether it was copied.
+   */
   function sync(address: string, account: SolanaAccount): boolean {
     if (isNative(address) || isSame(known.get(address) ?? EMPTY_ACCOUNT, account)) return false;
     put(address, account);
@@ -303,7 +305,7 @@ function instructionErrorOf(cause: unknown): InstructionError {
   return code === undefined ? 'BorshIoError' : { Custom: code };
 }
 
-/** Says what the executor without the package cannot run. */
+/** The message for users: which programs run without the package. */
 export const NOT_INSTALLED =
   'without the package litesvm, only the system, token, associated token, memo and compute budget programs run: npm install litesvm';
 

@@ -97,7 +97,7 @@ export function callTracer({ withLog, onlyTopCall }: Readonly<Record<string, unk
       },
       exit(result) {
         const ended = open.pop()!;
-        // The operation itself has failed.
+        // If the frame itself has failed, the call whose operation has begun never took place.
         if (result.execResult.exceptionError === undefined) endBegun(ended);
         end(ended.frame, result, hex);
         const parent = open.at(-1);

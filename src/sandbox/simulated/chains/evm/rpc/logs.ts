@@ -67,7 +67,10 @@ export function matches({ addresses, topics }: LogFilter, log: LogView): boolean
   return topics.every((any, at) => any === undefined || any.has(log.topics[at] ?? ''));
 }
 
-/** Returns logs after a position, until the result is long enough, and the position after them. */
+/**
+ * Returns the matching logs after a position, and the position up to which they were searched. The search ends early
+ * once there are more than `MAX_LOGS` logs or `MAX_RECEIPTS` transactions; `isComplete` is then false.
+ */
 export async function logsAfter(
   parts: EvmParts,
   filter: LogFilter,

@@ -6,10 +6,11 @@ import { makeOverlay } from '../overlay.ts';
 import { type EvmState, setCodeAt, ZERO_WORD } from '../state.ts';
 import { addressOf, bytesOf, hashText, numberOf } from './calls.ts';
 
-// What a caller changes for the execution of its call only. Source: geth, `StateOverride` and `BlockOverrides`.
+// The changes of state and block that a caller makes for the execution of its own call only. Source: geth,
+// `StateOverride` and `BlockOverrides`.
 
 /**
- * Returns the state with the changes of a caller. An execution finds them as if an earlier transaction had made them,
+ * Returns the state with the changes of a caller. For an execution, an earlier transaction seems to have made them,
  * which matters for the gas of writing a slot.
  *
  * @throws RpcError

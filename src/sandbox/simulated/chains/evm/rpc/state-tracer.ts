@@ -16,7 +16,7 @@ interface Shown {
   storage?: Record<string, string>;
 }
 
-/** What an execution has read of an account's state, either before it or after it. */
+/** The parts of an account's state that an execution has read, with their values either before it or after it. */
 interface Account {
   balance: bigint;
   nonce: number;

@@ -80,7 +80,7 @@ export function runSystem(call: Invocation): void {
       const [lamports, seed, owner] = [reader.u64(), readSeed(reader), key()];
       return () => transferWithSeed(call, { lamports, seed, owner });
     }
-    // CHOICE: an instruction that is not simulated fails. It is not ignored.
+    // CHOICE: an instruction that is not simulated fails instead of being ignored.
     call.log(`Program log: instruction ${kind} needs the package litesvm`);
     return undefined;
   });

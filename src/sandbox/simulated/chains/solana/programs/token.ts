@@ -115,7 +115,7 @@ const handlers: Readonly<Record<number, Handler>> = {
 export function runToken(call: Invocation): void {
   const [kind] = call.data;
   const handler = kind === undefined ? undefined : handlers[kind];
-  // CHOICE: an unsupported instruction fails. It is not ignored.
+  // CHOICE: an unsupported instruction fails instead of being ignored.
   if (handler === undefined) throw failed(call, INVALID_INSTRUCTION);
   const reader = createByteReader(call.data.subarray(1));
   try {

@@ -233,7 +233,10 @@ export function makeFeed(
 
   function accountSubject(address: string, level: Level, shape: ReturnType<typeof shapeOf>): Subject {
     let position = latestAt(level);
-    /** Returns undefined if a transaction that has not reached the level may have changed the account. */
+    /**
+     * Returns the fingerprint of the account. Undefined if it may have been changed by a transaction that has not
+     * reached the level yet.
+     */
     const current = (): string | undefined =>
       isAfter(latestAt('confirmed'), position) ? undefined : fingerprinted(address).fingerprint;
     let last = current();
