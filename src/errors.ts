@@ -5,7 +5,7 @@ export type { ErrorCode };
 interface ApiErrorDetail {
   /** The error that caused this one. It is logged, never sent. */
   cause?: unknown;
-  /** Why another system refuses; sent to the caller as `cause`. */
+  /** Why another system refused, sent to the caller as `cause`. */
   reason?: string;
   /** More information for the caller, sent as `data`. */
   data?: Record<string, unknown>;
@@ -13,13 +13,16 @@ interface ApiErrorDetail {
   headers?: Record<string, string>;
   /** Whether the refusal is stored as the response to repetitions of the request, whatever its code. */
   isFinal?: boolean;
-  /** Whether the changes of the request are committed although it is refused, for example a count of wrong attempts. */
+  /**
+   * Whether the changes of the request are committed although the request is refused. For example, wrong attempts at a
+   * code are counted.
+   */
   keepsChanges?: boolean;
 }
 
 /**
  * Thrown when rows that were read one after another are inconsistent, because another transaction changed them in
- * between. The request runs again, as after a conflict.
+ * between. The request then runs again, as it does after a conflict.
  */
 export class StaleReadError extends Error {
   constructor(message: string) {
@@ -109,7 +112,7 @@ export function notImplemented(operationId: string): ApiError {
   return new ApiError('not_implemented', `the operation \`${operationId}\` is not implemented yet`);
 }
 
-/** Creates a 404. A resource of another app gets the same one as a resource that does not exist. */
+/** Creates a 404. It does not reveal whether the resource exists in another app. */
 export function notFound(thing: string): ApiError {
   return new ApiError('not_found', `${thing} not found`);
 }

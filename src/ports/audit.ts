@@ -30,7 +30,7 @@ export interface AuditRecord {
   readonly requestId?: string | undefined;
   /** Set for work after the commit of a request, such as a broadcast. */
   readonly phase?: 'after_commit' | undefined;
-  /** The digest of the request. */
+  /** The digest that `AuditTrail.digest` returns for the request. */
   readonly request?: string | undefined;
   /** Ids and roles by name. Never values that could be personal or secret. */
   readonly ids: Readonly<Record<string, string | readonly string[]>>;
@@ -63,7 +63,9 @@ export interface AuditTrail {
    * @throws ApiError unavailable when the record cannot be written, so that nothing happens without its record.
    */
   record(unit: UnitContext, record: AuditRecord, options?: { readonly isLast?: boolean }): Promise<void>;
-  /** Returns a digest of a request. Only someone with the key of the log could invert it by trying all requests. */
+  /**
+   * Returns a keyed digest of a request. Without the key of the log, nobody can find the request by trying candidates.
+   */
   digest(method: string, target: string, body: Uint8Array): string;
 }
 
@@ -74,8 +76,8 @@ export interface WriteFreeze {
   /** Waits a short time for an uncertainty to end, then returns the reason. Undefined if changes need not wait. */
   settled(): Promise<string | undefined>;
   /**
-   * Returns when the last known restore was noticed, released or not, in Unix ms. What was read from the database
-   * before then no longer counts as evidence. Undefined if no restore is known.
+   * Returns when the last known restore was noticed, in Unix ms, even if an operator has released the server since.
+   * What was read from the database before then no longer counts as evidence. Undefined if no restore is known.
    */
   restoredAtMs(): number | undefined;
 }

@@ -81,7 +81,7 @@ export interface PaymentPage {
   readonly nextCursor: string | null;
 }
 
-/** Selects payments that were posted from one instant up to another, in order. */
+/** Selects the payments that were posted at or after `fromMs` and before `beforeMs`, in the order of posting. */
 export interface PostedQuery {
   readonly fromMs: number;
   readonly beforeMs: number;
@@ -104,7 +104,7 @@ export interface CardIssuer {
   program(): Promise<CardProgram>;
   issue(order: CardOrder): Promise<IssuedCard | CardRefusal>;
   change(cardId: string, change: CardChange): Promise<IssuedCard | CardRefusal>;
-  /** Cancels a card and issues its successor. If the card was replaced before, returns the existing successor. */
+  /** Cancels a card and issues its successor. If the card has already been replaced, returns the existing successor. */
   replace(
     cardId: string,
     reason: 'lost' | 'stolen' | 'expired',

@@ -28,9 +28,12 @@ export interface TransferReading {
 
 /** The watched addresses, spelled as wallets store them. */
 export interface WatchedAddresses {
-  /** Returns the ones of these addresses that are watched. */
+  /** Returns those of the addresses that are watched. */
   among(addresses: readonly string[]): Promise<ReadonlySet<string>>;
-  /** Returns the next watched addresses on Solana, in ascending order; the first ones if `address` is undefined. */
+  /**
+   * Returns the watched Solana addresses that follow `address` in ascending order; without an `address`, the first
+   * ones.
+   */
   nextOnSolana(address: string | undefined, limit: number): Promise<readonly string[]>;
 }
 
@@ -39,7 +42,7 @@ export interface TransferPage {
   readonly transfers: readonly ChainTransfer[];
   /** Where the next page starts; undefined if the chain has no transfers yet. */
   readonly position: string | undefined;
-  /** Whether more transfers can be read immediately. */
+  /** Whether another page can be read immediately. */
   readonly hasMore: boolean;
 }
 
@@ -82,7 +85,7 @@ export type ChainStatus =
 export interface Look {
   /** The number of the block that all nodes have reached. */
   readonly at: bigint;
-  /** How many blocks later the same result counts as a second check. */
+  /** The number of blocks after which the same result, read again, confirms this one. */
   readonly distance: bigint;
 }
 
@@ -161,20 +164,20 @@ interface Chain {
   /** Returns raw balances in the order of `tokenAddresses` (null is the native asset). Unknown tokens have 0. */
   balances(address: string, tokenAddresses: readonly (string | null)[]): Promise<readonly bigint[]>;
   broadcast(signedBytes: Uint8Array): Promise<BroadcastOutcome>;
-  /** Returns a transaction's status. The nonce or blockhash in `signedBytes` shows if it can still be included. */
+  /** Returns a transaction's status. The nonce or blockhash in `signedBytes` shows whether it can still be included. */
   statusOf(hash: string, signedBytes: Uint8Array): Promise<ChainStatus>;
   /** Returns transfers from or to an address, newest first. Undefined for chains without an index. */
   transfersOf?(query: TransferQuery): Promise<readonly ChainTransfer[]>;
   /** Returns the next transfers on the chain; on a chain that may reorganize, only final ones. */
   transfersAfter?(reading: TransferReading): Promise<TransferPage>;
   /**
-   * Returns whether `transfersAfter` may return something new for this position. Undefined for chains that cannot tell
-   * at less cost than `transfersAfter`.
+   * Returns whether `transfersAfter` may return something new after this position. Undefined for chains that cannot
+   * tell at less cost than `transfersAfter`.
    */
   transfersAwait?(position: string | undefined): Promise<boolean>;
   /**
-   * How long one process may claim reading the next transfers, ms. Undefined if reading takes too little time to need a
-   * claim.
+   * For how many ms a process claims the reading of the next transfers. Undefined if reading is so fast that it needs
+   * no claim.
    */
   readonly transferLeaseMs?: number;
 }
@@ -293,7 +296,7 @@ export type AnyChain = EvmChain | SolanaChain | TronChain | PlainChain;
 export interface Chains {
   /** Returns undefined when the chain is not configured. */
   find(caip2: string): AnyChain | undefined;
-  /** Returns the ids of the chains in use whose transfers can be read. Undefined when there are none. */
+  /** Returns the ids of the chains whose transfers are followed. Undefined if this implementation follows none. */
   listing?(): Promise<readonly string[]>;
 }
 
@@ -306,9 +309,9 @@ export interface Prices {
 /** A swap of two assets on one chain. Addresses are in the notation of the chain type. */
 export interface SwapOrder {
   readonly caip2: string;
-  /** Spends the input. */
+  /** The account that spends the input. */
   readonly sender: string;
-  /** Receives the output. */
+  /** The account that receives the output. */
   readonly recipient: string;
   /** The contract of the token; null for the native asset. */
   readonly tokenIn: string | null;
@@ -328,10 +331,10 @@ export interface SwapRoute {
   /** The expected input, and the maximum that the calls spend. */
   readonly rawInput: bigint;
   readonly rawInputMax: bigint;
-  /** The expected output, and the minimum that the calls deliver. With less, they revert. */
+  /** The expected output, and the minimum that the calls deliver. The calls revert if they would deliver less. */
   readonly rawOutput: bigint;
   readonly rawOutputMin: bigint;
-  /** The gas that the calls use, approximately. */
+  /** The approximate gas of the calls. */
   readonly gasUnits: bigint;
   readonly expiresAtSeconds: number;
   /** The patterns that find the spent input and the received output among the movements of the transactions. */
@@ -379,7 +382,7 @@ export interface IncentiveRewards {
 
 /** The programs that reward deposits. */
 export interface Incentives {
-  /** Returns undefined for a chain without such a program. Rejects when the system cannot be reached. */
+  /** Returns undefined for a chain without such a program. Rejects when the program's service cannot be reached. */
   rewards(caip2: string, address: string): Promise<IncentiveRewards | undefined>;
 }
 

@@ -1,4 +1,3 @@
-/** An asset on a chain. */
 export interface ExchangeAsset {
   readonly caip2: string;
   /** The name of the asset in the API, for example `usdc`. */
@@ -10,7 +9,7 @@ export interface ExchangeAsset {
 
 /** A swap to another asset or another chain. */
 export interface ExchangeOrder {
-  /** `address` makes the deposit, and receives the refund when the exchange fails. */
+  /** The asset to deposit. `address` makes the deposit, and receives the refund if the exchange fails. */
   readonly source: ExchangeAsset & { readonly address: string };
   readonly destination: ExchangeAsset & { readonly address: string };
   /** The amount of the input or output, depending on `amountType`, in base units. */
@@ -38,7 +37,7 @@ export interface ExchangeQuote {
   /** The amount that the recipient receives. */
   readonly rawOutput: bigint;
   readonly fees: readonly ExchangeFee[];
-  /** The address on the source chain that receives the deposit. */
+  /** The address on the source chain to which the deposit is sent. */
   readonly depositAddress: string;
   readonly expiresAtSeconds: number;
 }

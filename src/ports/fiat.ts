@@ -12,7 +12,7 @@ export type { FiatDepositInstructions };
 /** The provider's own environments. Each has its own customers, accounts and money. */
 export type FiatEnvironment = KyxEnvironment;
 
-/** One environment of a provider. */
+/** An environment of a provider. */
 export interface FiatPlace {
   readonly provider: string;
   readonly environment: FiatEnvironment;
@@ -110,7 +110,6 @@ export interface RegisteredBankAccount {
   readonly bankName?: string | undefined;
 }
 
-/** An asset on a chain. */
 export interface FiatAsset {
   readonly caip2: string;
   /** The name of the chain in the API, for example `base`. */
@@ -276,8 +275,8 @@ export interface FiatProvider {
   /** Closes an account, so that later deposits are refunded. Does nothing if it was closed before. */
   closeVirtualAccount(customerId: string, virtualAccountId: string): Promise<void>;
   /**
-   * Returns a page of the history of all accounts' deposits after the cursor; the first page if the cursor is
-   * undefined.
+   * Returns a page of the deposit history of all accounts: the reports after the cursor, or the first page if the
+   * cursor is undefined.
    */
   depositsAfter(cursor: string | undefined): Promise<FiatDepositPage>;
 

@@ -30,7 +30,7 @@ export interface SealedKey {
   masterKeyId: string;
 }
 
-/** The stored parts of a wallet's new key. */
+/** A wallet's new key, with the parts that the database stores. */
 export interface NewWalletKey extends WalletKeyFacts {
   readonly sealed: SealedKey;
 }
@@ -89,9 +89,9 @@ export interface SubmittedKey extends HpkeMessage {
 }
 
 /**
- * The only way to private keys, and the owner of the master keys. Private keys are created, used and encrypted inside.
- * Only the values that the method's name states leave it, so an implementation may run in a separate process: in
- * production, it is the signer.
+ * Holds the master keys, and generates, uses and encrypts all private keys. Private keys leave it only in the results
+ * of `exportWalletKey` and `createUserKey`. An implementation may therefore run in a separate process; in production,
+ * this is the signer.
  *
  * When a secret cannot be sealed or opened, methods reject with a `KeyStoreError`. A remote implementation that cannot
  * be reached rejects with an error that `isUnavailable` recognizes.
@@ -99,8 +99,8 @@ export interface SubmittedKey extends HpkeMessage {
 export interface KeyStore {
   readonly currentMasterKeyId: string;
   /**
-   * Whether the key store runs in this process and waits for nothing else. Other key stores are called only while no
-   * connection is held.
+   * Whether the key store runs in this process and waits for nothing else. Other key stores are called only while the
+   * caller holds no database connection.
    */
   readonly isLocal?: boolean;
   /** The apps whose logins it verifies. It vouches for the keys of their users. */
@@ -117,7 +117,7 @@ export interface KeyStore {
    * Opens a secret whose purpose is one of `plainPurposes`, which excludes private keys. The caller wipes the result.
    */
   open(sealed: SealedKey, binding: SealBinding): Promise<Uint8Array>;
-  /** Wraps the data key under the current master key. The secret itself stays as it is. */
+  /** Wraps the data key under the current master key. The encrypted secret does not change. */
   rewrap(sealed: SealedKey, binding: SealBinding): Promise<SealedKey>;
 
   /**

@@ -13,9 +13,9 @@ import type { Clock, Entropy, Ids, Log } from './runtime.ts';
 import type { WebhookSender } from './webhooks.ts';
 
 /**
- * What one unit of work remembers in memory: lists of stored objects, which take effect when the unit commits, and
- * values that it has read, which are dropped when the unit ends. A savepoint has notes of its own. They are added to
- * the outer notes unless the savepoint is rolled back.
+ * The in-memory state of one unit of work: lists of the objects that it has stored, which take effect at the commit,
+ * and values that it has read, which are dropped at its end. A savepoint has notes of its own. They are added to the
+ * outer notes unless the savepoint is rolled back.
  */
 export interface UnitNotes {
   /** The events that the unit has stored. */
@@ -27,12 +27,12 @@ export interface UnitNotes {
   readonly changes: AuditedChange[];
   /** Whether the unit has stored deliveries of events, so that the commit wakes the job that sends them. */
   hasDeliveries: boolean;
-  /** The last record of the audit log that was written. */
+  /** The last record that the unit has written to the audit log. */
   lastRecord: WrittenRecord | undefined;
   /** The settings of the app, so that all steps of a transaction use the same settings. */
   settings: { readonly appId: string; readonly text: string } | undefined;
   quorums: ReadQuorums | undefined;
-  /** Whether the unit has ended. Later notes would be lost. */
+  /** Whether the unit has ended. Anything noted after that would be lost. */
   isOver: boolean;
 }
 
@@ -68,7 +68,7 @@ export interface QuorumRow {
   readonly subject: string | null;
 }
 
-/** What code needs to write in a unit of work. */
+/** The context of code that writes in a unit of work. */
 export interface UnitContext {
   readonly em: SqlEntityManager;
   readonly notes: UnitNotes;
@@ -155,7 +155,7 @@ export interface Services {
   readonly safeguards: Safeguards;
   /** The brand that replaces `service` in messages and tokens. */
   readonly prefix: string;
-  /** Funds each new wallet after the commit, if it is set. */
+  /** Funds each new wallet after the commit; undefined if new wallets start empty. */
   readonly fundWallet?:
     | ((wallet: { readonly address: string; readonly chainType: string }) => Promise<void>)
     | undefined;
@@ -274,7 +274,7 @@ export interface OperationContext extends PlanContext, UnitContext {
   /**
    * Waits until earlier requests of this process with the same name have committed or failed. It is for names that many
    * requests lock: requests that wait in the database would each hold a connection. Undefined if the key store is in
-   * this process, which nothing has to wait for.
+   * this process, because then no request waits for the key store while it holds a lock.
    */
   readonly acquireMutex?: ((name: string) => Promise<void>) | undefined;
   /** Runs work in a separate transaction, for use after the commit. */
@@ -288,19 +288,21 @@ interface OperationInput<Id extends OperationId> {
   readonly body: Operations[Id]['body'];
 }
 
-/** An operation. It reads the input, calls one domain verb, and returns the body of the success response. */
+/**
+ * The handler of an operation. It reads the input, calls one domain verb, and returns the body of the success response.
+ */
 export type Handler<Id extends OperationId> = (
   input: OperationInput<Id>,
   context: OperationContext,
 ) => Promise<Operations[Id]['response']>;
 
-/** A public operation. Its request need not name an app. */
+/** The handler of a public operation, whose requests need not name an app. */
 export type OpenHandler<Id extends OperationId> = (
   input: OperationInput<Id>,
   context: Omit<OperationContext, 'app'>,
 ) => Promise<Operations[Id]['response']>;
 
-/** An operation that needs external data: chains, tokens, key sets. */
+/** The handler of an operation that needs external data, such as the state of a chain or the keys of a token issuer. */
 export interface PlannedHandler<Id extends OperationId, Plan> {
   /**
    * Fetches external data before the unit of work begins, so that a slow response does not hold a connection. It runs

@@ -21,7 +21,7 @@ export interface Problem {
   readonly next_step: string;
 }
 
-/** A change of one value in a JSON body, as in RFC 6902. `from`: only for `move`. */
+/** A change of one value in a JSON body, as in RFC 6902. `from` is set only for `move`. */
 export interface BodyChange {
   readonly op: 'add' | 'remove' | 'replace' | 'move';
   readonly path: string;
@@ -29,7 +29,7 @@ export interface BodyChange {
   readonly value?: unknown;
 }
 
-/** What is changed in a recorded request before it is sent again. */
+/** The changes to a recorded request before it is sent again. */
 interface RequestChanges {
   /** Whether headers of another brand get the prefix of this sandbox. */
   readonly own_prefix?: boolean;
@@ -47,7 +47,7 @@ interface RequestChanges {
 /** How to send a recorded request again. */
 export interface Repetition {
   readonly sign_as?: readonly ('alice' | 'bob' | 'carol')[];
-  /** Whether it gets the credentials of the app that the sandbox was started with. */
+  /** Whether the request gets the credentials of the app that the sandbox was started with. */
   readonly as_app?: boolean;
   readonly changes?: RequestChanges;
 }
@@ -80,12 +80,12 @@ export interface Why {
   readonly hint: string;
   /** The values that led to the hint. */
   readonly evidence: Readonly<Record<string, unknown>>;
-  /** Not empty. */
+  /** The problems; never empty. */
   readonly problems: readonly Problem[];
   readonly repairs: readonly Repair[];
 }
 
-/** What the server knows about a refused request. */
+/** The facts about a refused request from which its explanation is derived. */
 export interface RefusedRequest {
   readonly method: string;
   /** The path as sent, without the query. */
@@ -103,11 +103,10 @@ export interface RefusedRequest {
   readonly body: unknown;
   /** The public keys whose signatures authorized the request. */
   readonly signers?: ReadonlySet<string> | undefined;
-  /** Headers of the response. */
   readonly responseHeaders: Readonly<Record<string, unknown>>;
   /** The value of `clock.now()` when the request arrived, in Unix ms. */
   readonly nowMs: number;
-  /** Present facts about the resources of the request. */
+  /** Facts about the resources of the request, read after the refusal. */
   readonly resources?: RefusedResources | undefined;
 }
 
@@ -130,7 +129,7 @@ export type ReadResources = (refused: {
   readonly body: unknown;
 }) => Promise<RefusedResources>;
 
-/** Explains an error response. Returns undefined if its message says everything. Must not throw. */
+/** Explains an error response. Returns undefined if its message needs no explanation. Must not throw. */
 export type ExplainRefusal = (refused: RefusedRequest) => Why | undefined;
 
 /** How a server explains refusals. */

@@ -248,7 +248,7 @@ export type RequestFault = { readonly ruleId: string } & (
       readonly effect: 'respond';
       readonly status: number;
       readonly headers: Readonly<Record<string, string>>;
-      /** A text is sent as it is, any other value as JSON. Undefined means no body. */
+      /** A string is sent as it is, any other value as JSON. Undefined means no body. */
       readonly body?: unknown;
     }
 );
@@ -296,7 +296,6 @@ export type DelayDelivery = (event: SelectableEvent) => DeliveryDelay | undefine
 export interface UseRecord {
   readonly appId: string;
   readonly walletId: string;
-  /** The operationId of the request. */
   readonly operation: string;
   /** The method in the spelling of policies. */
   readonly method: string;

@@ -61,7 +61,7 @@ export interface SparkDepositQuote {
   readonly creditSats: bigint;
   readonly feeSats: bigint;
   readonly outputIndex: number;
-  /** The signature as DER in hex. It is deterministic for a quote. */
+  /** The signature as DER in hex. The same quote always has the same signature. */
   readonly signature: string;
 }
 

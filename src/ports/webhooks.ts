@@ -4,13 +4,13 @@ export interface WebhookRequest {
   readonly headers: Readonly<Record<string, string>>;
   /** The body as JSON, sent unchanged. */
   readonly bodyText: string;
-  /** The event that is delivered. */
+  /** The event to deliver. */
   readonly event: { readonly type: string; readonly appId: string };
-  /** The time limit of the response. */
+  /** How long to wait for the response. */
   readonly timeoutMs: number;
 }
 
-/** The outcome of an attempt. */
+/** The outcome of an attempt to deliver an event. */
 export interface WebhookOutcome {
   /** The HTTP status, including redirects. Undefined without a response. */
   readonly status: number | undefined;

@@ -80,7 +80,7 @@ export async function claimDueExecutions(
   );
 }
 
-/** Makes executions due that a dead process had claimed. */
+/** Makes the executions that a dead process had claimed due again. */
 export async function releaseExecutionsOf(em: SqlEntityManager, dead: Claimant): Promise<void> {
   await em.nativeUpdate(
     ExecutionEntity,
@@ -121,8 +121,9 @@ export async function moveExecution(
 }
 
 /**
- * Finds the execution that swept a deposit together with an earlier deposit: the last execution whose transaction is
- * not in a block before this deposit. Returns null if there is none.
+ * Finds the execution that swept this deposit together with an earlier one: the asset's last execution with a
+ * transaction that no block includes yet, or that is in the block of this deposit or a later one. Returns null if there
+ * is none.
  */
 export async function findSweep(
   em: SqlEntityManager,
@@ -155,7 +156,7 @@ export async function putOffExecution(em: SqlEntityManager, id: string, untilMs:
   await em.nativeUpdate(ExecutionEntity, { id, status: 'pending' }, { nextRunAtMs: untilMs });
 }
 
-/** Deletes an execution that turned out to be triggered by the wallet's own transfer. */
+/** Deletes a pending execution that turned out to be triggered by the wallet's own transfer. */
 export async function dropExecution(em: SqlEntityManager, id: string): Promise<void> {
   await em.nativeDelete(ExecutionEntity, { id, status: 'pending' });
 }

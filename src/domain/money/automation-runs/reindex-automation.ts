@@ -31,13 +31,13 @@ export interface Holding {
   /** The balance in base units; undefined if the chain cannot be reached. */
   readonly rawBalance: bigint | undefined;
   /**
-   * The newest transfer, if it is a deposit to the wallet. Undefined also if the chain does not list transfers by
-   * address.
+   * The newest deposit to the wallet. Undefined if the last `SEARCHED` transfers contain none, if it came from the
+   * wallet itself, or if the chain does not list transfers by address.
    */
   readonly newest: ChainTransfer | undefined;
 }
 
-/** The maximum number of the newest transfers of an address that are searched for a deposit. */
+/** The number of an address's newest transfers that are searched for a deposit. */
 const SEARCHED = 50;
 
 interface Subject {
@@ -49,7 +49,7 @@ interface Subject {
 }
 
 /**
- * Reads the balance of the asset and its newest deposit from the chain.
+ * Reads the balance of the asset and its newest deposit from the chain. Returns neither if the chain cannot be reached.
  *
  * @throws ApiError invalid_data; not_supported for a chain that is not configured.
  */
@@ -69,7 +69,7 @@ export async function planReindex(
       limit: SEARCHED,
     });
     const newest = transfers?.find(({ recipient }) => normalizeAddress(recipient) === wallet.address);
-    // A transfer from the wallet to itself is not a deposit. Its execution would be removed again.
+    // A transfer from the wallet to itself is not a deposit. An execution for it would be deleted again.
     const isOwn =
       newest !== undefined &&
       (await isOwnTransaction(context, {

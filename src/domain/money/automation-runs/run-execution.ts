@@ -21,7 +21,7 @@ import { WalletEntity } from '../../wallets/wallets/wallet.entity.ts';
 import { dropExecution, findSweep, moveExecution, putOffExecution } from './executions.ts';
 import { budgetRefusal, planSweep, type Sweep, shareRefusal } from './sweep.ts';
 
-/** CHOICE: the pause before an execution is tried again. */
+/** CHOICE: the pause before an execution is retried. */
 const AGAIN_MS = 5000;
 
 /** The parts of a job's context that are needed to run an execution. */
@@ -35,8 +35,9 @@ export interface RunContext {
 }
 
 /**
- * Runs one execution: it calls the verb of the direct operation for the wallet's whole balance. The consent that the
- * owner gave at the attachment replaces the owner's authorization. Policies are evaluated now, as for the owner.
+ * Runs one execution: sweeps the wallet's whole balance of the asset with the same verb that a request for a swap, a
+ * transfer or an earn deposit calls. The consent that the owner gave by attaching the automation replaces the owner's
+ * authorization. Policies are evaluated now, as they are for a request of the owner.
  *
  * INVARIANT: the action, the execution's status and the event are committed together. A crash leaves all or none of
  * them, and nothing is swept twice.
@@ -73,7 +74,7 @@ export async function runExecution(context: RunContext, execution: StoredExecuti
   }
 }
 
-/** The codes of refusals after which the execution is tried again, because they may be temporary. */
+/** The error codes after which the execution is retried, because they may be temporary. */
 const passing: ReadonlySet<string> = new Set([
   'unavailable',
   'transaction_broadcast_failure',
@@ -83,7 +84,7 @@ const passing: ReadonlySet<string> = new Set([
 
 function reasonOf(error: unknown): string {
   if (error instanceof ApiError) return error.message;
-  // The signer drops the consent when the owner changes, even if the wallet later returns to that owner.
+  // The signer rejects the consent once the owner has changed, even if the wallet later returns to that owner.
   if (error instanceof UnauthorizedUseError) return 'the owner of the wallet changed after the deposit';
   return 'the chain or the service that swaps could not be reached';
 }
@@ -257,7 +258,7 @@ function usersOf({ users, quorums }: Quorum): string[] {
   return [...users.map(({ userId }) => userId), ...quorums.flatMap(usersOf)];
 }
 
-/** Returns the key quorum with a key for each of these users, and no keys for other users. */
+/** Returns the key quorum as if each of these users had a key and other users had none. */
 function withUsers(quorum: Quorum, able: ReadonlySet<string>): Quorum {
   return {
     ...quorum,
@@ -298,7 +299,7 @@ function planContext({ services, em }: RunContext, execution: StoredExecution): 
   };
 }
 
-/** Returns the proof of a request to which the owner consented in advance, by attaching the automation. */
+/** Returns the proof of a request to which the owner consented by attaching the automation. */
 function standingProof({ agreedById }: StoredExecution): RequestProof {
   return {
     signatures: [],

@@ -48,7 +48,7 @@ interface Spending {
  * where their value is known. Call it outside any database transaction.
  *
  * CHOICE: there are two limits on gas. An execution may spend the share `CUSTOS_AUTOMATION_FEE_SHARE` of its proceeds.
- * All automations of a wallet together may spend per chain and day as much as one transaction may
+ * On an EVM chain, all automations of a wallet together may spend as much per day as one transaction may
  * (`CUSTOS_FEE_CEILINGS`). If neither a price nor a router gives the value of the proceeds, only the second limit
  * applies.
  */
@@ -68,8 +68,8 @@ export async function shareRefusal(
 }
 
 /**
- * Returns the reason why an execution exceeds the daily gas limit of the wallet's automations; undefined if it does
- * not.
+ * Returns the reason why an execution exceeds the daily gas limit of the wallet's automations. Undefined if it does
+ * not, and for chains other than EVM chains.
  *
  * Call it with the wallet locked, in the transaction that submits the execution, because executions for other assets
  * run at the same time.
@@ -101,7 +101,7 @@ async function worthInNative(
   const chain = chainOfCaip2(proceeds.caip2);
   const native = payer && nativeOf(payer);
   const asset = chain && (token === null ? nativeOf(chain) : assetAtAddress(chain, token));
-  // A token without a name reports whatever its deployer wants, so its value is unknown.
+  // The deployer of an unknown token chooses what it reports, so its value is unknown.
   if (native === undefined || asset === undefined) return undefined;
   const priceOf = await pricesOf(context, [asset, native], 'usd');
   const [price, nativePrice] = [priceOf(asset), priceOf(native)];
@@ -150,7 +150,7 @@ async function spentToday(
     .where((where) =>
       where.or([
         where('executions.status', '<>', 'submitted'),
-        // Only executions that an earlier version submitted have no gas cost.
+        // Only executions that were submitted by an earlier version have no gas cost.
         where('executions.gas_cost', 'is', null),
       ]),
     )
@@ -173,14 +173,14 @@ function mostOf(request: string | null): bigint {
  */
 const RESERVED_GAS = 500_000n;
 /**
- * CHOICE: these lamports stay in a Solana wallet: the fee of a transaction and the rent of the accounts that it
- * creates.
+ * CHOICE: these lamports stay in a Solana wallet. They pay the fee of a transaction and the rent of the accounts that
+ * it creates.
  */
 const RESERVED_LAMPORTS = 5_000_000n;
 
 /** The action of an execution, planned outside the transaction. */
 export interface Sweep {
-  /** Calls the verb of the direct operation. */
+  /** Calls the verb that a request for the same action would call. */
   run(context: OperationContext): Promise<WalletActionRow>;
   /** The cost and the proceeds; undefined if the verb will refuse the request anyway. */
   readonly spending: Spending | undefined;
@@ -190,7 +190,7 @@ export interface Sweep {
  * Plans the sweep of a wallet's whole balance of the deposited asset. If it is the native asset, an amount for gas
  * stays in the wallet, unless the chain's paymaster pays. Returns undefined if there is nothing to sweep.
  *
- * @throws ApiError not_supported; insufficient_funds when the balance does not pay the gas;
+ * @throws ApiError not_supported; insufficient_funds when the balance does not cover the gas;
  * transaction_broadcast_failure. Rejects with the port's error when the chain cannot be reached.
  */
 export async function planSweep(
@@ -247,7 +247,7 @@ interface Forwarding {
   readonly rawAmount: bigint;
 }
 
-/** Plans the transfer of an asset that already is the destination asset, so it needs no swap. */
+/** Plans the transfer of a deposit that already is in the destination asset and needs no swap. */
 async function planForwarding(
   context: PlanContext,
   { walletId, recipient, source, rawAmount }: Forwarding,

@@ -123,7 +123,7 @@ type AskContext = Pick<
   'app' | 'em' | 'fiatProviders' | 'cardIssuers' | 'proof' | 'log' | 'nowMs'
 >;
 
-/** The reports of the issuer and the provider about a user, from before the request's transaction. */
+/** The issuer's and the provider's reports about a user, read before the request's transaction. */
 export interface LookedAtCustomer {
   readonly program: CardProgram;
   readonly endorsement: string;
@@ -138,7 +138,7 @@ interface Verified {
   readonly links: { readonly terms?: string | undefined; readonly verification?: string | undefined };
 }
 
-/** A customer that the provider has opened, or already had. */
+/** A customer at the provider, newly opened or existing. */
 export interface OpenedCustomer {
   readonly program: CardProgram;
   readonly endorsement: string;
@@ -146,7 +146,7 @@ export interface OpenedCustomer {
 }
 
 /**
- * Has the provider open the user as a customer who applies for cards. Safe to repeat.
+ * Opens the user at the provider, as a customer who applies for cards. Safe to repeat.
  *
  * @throws ApiError missing_or_invalid_token, not_supported, unavailable; invalid_state for a user without an e-mail
  * address.

@@ -37,7 +37,7 @@ export async function listCardTransactions(
 /**
  * Converts a payment to wire form.
  *
- * CHOICE: the issuer reports no disputes, so there are none.
+ * CHOICE: `dispute` is always null, because the issuer reports no disputes.
  */
 function transactionView(payment: CardPayment): CardTransaction {
   return {
@@ -57,7 +57,7 @@ function signedCents({ kind, cents }: CardPayment): bigint {
 }
 
 /**
- * Gets from the issuer a secret with which a web page can show the number of a card.
+ * Requests a secret from the issuer with which a web page can show the number of a card.
  *
  * @throws ApiError missing_or_invalid_token, not_found, invalid_state, not_supported, unavailable
  */

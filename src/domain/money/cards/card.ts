@@ -83,7 +83,7 @@ async function balanceOf(
 /**
  * Converts a card to wire form.
  *
- * CHOICE: it has no name. The name is part of the data submitted for verification, which is not stored.
+ * CHOICE: the name of the cardholder is null. It is part of the data submitted for verification, which is not stored.
  */
 export function cardView(card: StoredCard, balances: CardBalances): Card {
   return {
@@ -131,7 +131,7 @@ export async function findCard(
 /**
  * Lists one page of the user's cards, newest first.
  *
- * @param cursor the `nextCursor` of the previous page; `limit` is 1 to 100, and 100 by default.
+ * @param query `cursor` is the `nextCursor` of the previous page. `limit` is 1 to 100, by default 100.
  * @throws ApiError missing_or_invalid_token; invalid_data for a cursor that is not a card of the user.
  */
 export async function listCards(
@@ -158,7 +158,7 @@ function ownCards(context: FindContext, environment: CardEnvironment) {
 }
 
 /**
- * Refuses to use a card that is canceled.
+ * Refuses a canceled card.
  *
  * @throws ApiError invalid_state
  */
@@ -211,7 +211,7 @@ export async function findOwnWallet(
 }
 
 /**
- * Returns the asset that a new card spends. The issuer must serve it, and the wallet must be able to hold it.
+ * Returns the asset that a new card spends. The issuer must support it, and the wallet must be able to hold it.
  *
  * @throws ApiError not_supported
  */
@@ -238,10 +238,10 @@ function notSupported(pointer: string, message: string): ApiError {
   return new ApiError('not_supported', `${pointer}: ${message}`);
 }
 
-/** CHOICE: the maximum number of cards of a user in an environment, without canceled cards. */
+/** CHOICE: the maximum number of a user's cards in an environment. Canceled cards do not count. */
 const MAX_CARDS = 10;
 
-/** A card that the issuer issued before the transaction of the request, with what it was issued for. */
+/** The card that the issuer issued before the transaction of the request, and the reports that it was issued on. */
 export interface IssuedForRequest {
   readonly customer: LookedAtCustomer;
   readonly issued: IssuedCard;
@@ -249,7 +249,7 @@ export interface IssuedForRequest {
 }
 
 /**
- * Checks the request and has the issuer issue the card.
+ * Checks the request and requests the card from the issuer.
  *
  * CHOICE: with the same idempotency key, a user gets the same card from the issuer. Without a key, each request gets
  * its own card.
@@ -290,8 +290,8 @@ export async function createCard(
   const userId = requireCardUser(context);
   const { customer, issued, balances } = unwrapPlan(planned);
   await lockCardUser(context, userId);
-  // INVARIANT: this lock serializes the creation of a user's cards, and keeps the wallet's owner from changing until
-  // the transaction ends.
+  // INVARIANT: the first lock serializes the creation of a user's cards. The lock on the wallet keeps its owner from
+  // changing until the transaction ends.
   await getAccepted(context, body.environment, lockForUpdate);
   const { id: walletId } = await findWalletForUpdate(context, body.wallet_id);
   await findOwnWallet(context, walletId);

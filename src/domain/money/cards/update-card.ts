@@ -27,19 +27,19 @@ import {
 } from './card.ts';
 import { askIssuer, findIssuer, lookAtCustomer, requireCardUser, requireReady } from './card-customer.ts';
 
-/** A card that the issuer changed before the transaction of the request. */
+/** A card after the issuer changed it, before the transaction of the request. */
 export interface ChangedCard {
   readonly reported: IssuedCard;
   readonly balances: CardBalances;
 }
 
-/** A card that the issuer replaced before the transaction of the request. */
+/** A card after the issuer replaced it, before the transaction of the request. */
 export interface ReplacedCard extends ChangedCard {
   readonly successor: IssuedCard;
 }
 
 /**
- * Has the issuer change a card. Safe to repeat.
+ * Changes a card at the issuer. Safe to repeat.
  *
  * @throws ApiError missing_or_invalid_token, not_found, invalid_data, invalid_state, not_supported, unavailable
  */
@@ -91,7 +91,7 @@ export async function updateCard(
   const card = await findCard(context, cardId, body.environment, { isLocked: true });
   if (body.cancellation_reason !== undefined) card.cancellationReason ??= body.cancellation_reason;
   storeReport(card, reported);
-  // The issuer may have received this change after the report that the user is frozen. Report the freeze again.
+  // The issuer may have received this change after it was told that the user is frozen, so report the freeze again.
   if (isFrozen) card.nextCheckAtMs = context.nowMs;
   await context.em.flush();
   return cardView(card, balances);
@@ -105,7 +105,7 @@ export function storeReport(card: StoredCard, { status, revision }: IssuedCard):
 }
 
 /**
- * Has the issuer replace a card. Safe to repeat, because a card has only one successor.
+ * Replaces a card at the issuer. Safe to repeat, because a card has only one successor.
  *
  * @throws ApiError missing_or_invalid_token, not_found, invalid_state, not_supported, unavailable
  */
@@ -166,9 +166,9 @@ function requireNoSuccessor({ replacedById }: StoredCard): void {
 /** How long a claim of a card lasts. */
 const LEASE_MS = 10_000;
 /**
- * The interval between the reports of a freeze, and for how long it is reported. A request that began before the freeze
- * may change the card at the issuer after the freeze, and its process may die before it stores that. So the report is
- * repeated until no such request can still be running.
+ * How often a freeze is reported, and for how long. A request that began before the freeze may change the card at the
+ * issuer after the freeze, and its process may die before it stores the change. So the report is repeated until no such
+ * request can still be running.
  */
 const FREEZE_REPORTS = { everyMs: 60_000, forMs: 600_000 };
 

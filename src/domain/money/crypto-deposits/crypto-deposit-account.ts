@@ -138,8 +138,8 @@ export async function createCryptoDepositAccount(
 }
 
 /**
- * Returns whether deposits go to the wallet itself. Its chain type must be that of deposit addresses, and only this
- * server may have its key.
+ * Returns whether deposits go to the wallet itself. A wallet on another chain type or with a custodian cannot receive
+ * them. With `prefer_destination`, neither does a wallet whose key was imported or exported.
  */
 function usesOwnAddress(wallet: WalletRow, strategy: CryptoDepositAddressStrategy = 'dedicated'): boolean {
   const canReceive = wallet.chain_type === SOURCE_CHAIN_TYPE && wallet.custody_provider === null;
@@ -240,7 +240,7 @@ async function requireNoOverlap(
 }
 
 /**
- * Creates a wallet for deposits. It gets the owner, the policies, the signers and the entity of the destination wallet.
+ * Creates the wallet of a deposit address, with the owner, policies, signers and entity of the destination wallet.
  *
  * CHOICE: later changes of these are not copied. The limit on wallets of an organization does not apply to deposit
  * addresses.

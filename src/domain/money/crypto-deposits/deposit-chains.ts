@@ -18,7 +18,7 @@ import { NATIVE } from '../../access/automations/automation.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
 import { findWalletAction } from '../wallet-actions/wallet-action.ts';
 
-/** The address that other interfaces use for a native asset. */
+/** The address that stands for the native asset in other APIs. */
 export const ZERO_ADDRESS = `0x${'0'.repeat(40)}`;
 
 /** The services that determine where deposits can be converted. */

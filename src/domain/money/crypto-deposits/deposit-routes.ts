@@ -47,11 +47,11 @@ const placeholders: Readonly<Record<string, string>> = {
 };
 
 /**
- * Estimates which service would convert a deposit, and the amount that would arrive, in base units of the destination.
+ * Returns which service would convert a deposit, and the amount that would arrive, in base units of the destination.
  * Call it outside any database transaction.
  *
- * @throws ApiError not_supported for a pair that is not exchanged; invalid_data with the pointer `/base_amount` for an
- * amount that is not exchanged; transaction_broadcast_failure when the chain or the exchange cannot be reached.
+ * @throws ApiError not_supported for a pair that no service exchanges; invalid_data with the pointer `/base_amount` for
+ * an amount that no service exchanges; transaction_broadcast_failure when the chain or the exchange cannot be reached.
  */
 async function estimateConversion(
   context: PlanContext,
@@ -107,22 +107,22 @@ async function typicalAmount(
   return digits * 10n ** BigInt(decimals - places);
 }
 
-/** A route as it stands in a request or in the app's settings. */
+/** A route in the form that requests and the app's settings have. */
 interface RouteInput {
   readonly source: CryptoDepositAssetFilter;
   readonly destination: CryptoDepositAsset;
 }
 
-/** A route with names resolved. */
+/** A route whose names are resolved. */
 export interface ResolvedRoute {
   /** Selects the deposits to convert. */
   readonly filter: AutomationAssetFilter;
   readonly destination: AutomationAssetSpec;
-  /** The route as responses show it: with names, and with a chain only if the request limited the asset to one. */
+  /** The route as responses show it. It names the assets, and a chain only if the request limited the asset to one. */
   readonly shown: RouteInput;
 }
 
-/** The wallet to which a route leads, and where its deposits arrive. */
+/** The wallet to which a route leads, and the address at which its deposits arrive. */
 interface RouteTarget {
   readonly wallet: Pick<WalletRow, 'address' | 'chain_type' | 'custody_chain'>;
   /** Whether deposits go to the wallet itself. */
@@ -139,14 +139,14 @@ interface Source {
 }
 
 /**
- * Resolves the names of a route, and checks that its assets are exchanged. Call it outside any database transaction.
+ * Resolves the names of a route, and checks that its assets can be exchanged. Call it outside any database transaction.
  *
  * CHOICE: an asset without a chain stands for that asset on every chain where it can be converted. The filters `all`
  * and `exclude` are not limited to convertible assets; a deposit that cannot be converted stays at its address, which
  * is a wallet.
  *
  * @throws ApiError invalid_data for a destination without a chain, or on a chain whose type is not the wallet's;
- * not_supported for unknown assets and chains, chains without a paymaster, and pairs that are not exchanged;
+ * not_supported for unknown assets and chains, chains without a paymaster, and pairs that cannot be exchanged;
  * transaction_broadcast_failure when the exchange cannot be reached.
  */
 export async function resolveRoute(
@@ -266,7 +266,7 @@ async function isExchanged(
     return true;
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
-    // The pair is exchanged, only not in this amount.
+    // The pair can be exchanged, but not in this amount.
     if (error.code === 'invalid_data') return true;
     if (error.code !== 'not_supported') throw error;
     if (isExplicit) throw notSupported(pointer, error.message);
@@ -308,8 +308,8 @@ export function overlaps(left: AutomationAssetFilter, right: AutomationAssetFilt
 /**
  * Estimates the amount that a deposit to a deposit address delivers. Call it outside any database transaction.
  *
- * @throws ApiError invalid_data for an amount that is not exchanged; not_supported for unknown assets and chains,
- * chains without a paymaster, and pairs that are not exchanged; transaction_broadcast_failure when the chain or the
+ * @throws ApiError invalid_data for an amount that cannot be exchanged; not_supported for unknown assets and chains,
+ * chains without a paymaster, and pairs that cannot be exchanged; transaction_broadcast_failure when the chain or the
  * exchange cannot be reached.
  */
 export async function planQuote(
