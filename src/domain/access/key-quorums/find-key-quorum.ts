@@ -49,7 +49,8 @@ export async function listKeyQuorumsOfIds(
  *
  * CHOICE: the list includes key quorums that were created for the `owner` of a resource.
  *
- * @param cursor the `nextCursor` of the previous page; `limit` is 1 to 100, and 100 by default.
+ * @param cursor the `nextCursor` of the previous page.
+ * @param limit 1 to 100, by default 100.
  * @throws ApiError invalid_data for a cursor that is not a key quorum of the app.
  */
 export async function listKeyQuorums(

@@ -61,7 +61,8 @@ export async function listPoliciesOfIds(
 /**
  * Lists one page of the app's policies, newest first, without their rules.
  *
- * @param cursor the `nextCursor` of the previous page; `limit` is 1 to 100, and 100 by default.
+ * @param cursor the `nextCursor` of the previous page.
+ * @param limit 1 to 100, by default 100.
  * @throws ApiError invalid_data for a cursor that is not a policy of the app.
  */
 export async function listPolicies(

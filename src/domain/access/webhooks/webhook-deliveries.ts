@@ -46,7 +46,8 @@ const TEST_PAYLOAD = 'Hello from the test of a webhook endpoint.';
 /**
  * Lists one page of the deliveries to an endpoint, newest event first.
  *
- * @param cursor the `nextCursor` of the previous page; `limit` is 1 to 100, and 100 by default.
+ * @param cursor the `nextCursor` of the previous page.
+ * @param limit 1 to 100, by default 100.
  * @throws ApiError not_found; invalid_data for a cursor that is not a delivery to the endpoint.
  */
 export async function listWebhookDeliveries(

@@ -109,7 +109,8 @@ export function requireEnabled(endpoint: StoredWebhookEndpoint): void {
 /**
  * Lists one page of the app's webhook endpoints, newest first.
  *
- * @param cursor the `nextCursor` of the previous page; `limit` is 1 to 100, and 100 by default.
+ * @param cursor the `nextCursor` of the previous page.
+ * @param limit 1 to 100, by default 100.
  * @throws ApiError invalid_data for a cursor that is not an endpoint of the app.
  */
 export async function listWebhookEndpoints(

@@ -131,7 +131,7 @@ export async function findCard(
 /**
  * Lists one page of the user's cards, newest first.
  *
- * @param query `cursor` is the `nextCursor` of the previous page. `limit` is 1 to 100, by default 100.
+ * @param query `cursor` is the `nextCursor` of the previous page; `limit` is 1 to 100, by default 100.
  * @throws ApiError missing_or_invalid_token; invalid_data for a cursor that is not a card of the user.
  */
 export async function listCards(

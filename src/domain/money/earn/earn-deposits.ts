@@ -54,7 +54,7 @@ export async function startEarnAction(
 /** The transactions of a deposit. */
 export interface DepositPlan {
   readonly builds: readonly BuildTransaction[];
-  /** Whether the planned transactions contain an approval of the amount before the deposit. */
+  /** Whether the approval is a separate transaction before the deposit. */
   readonly isApproved: boolean;
   readonly deposited: { readonly caip2: string; readonly token: string; readonly rawAmount: bigint };
   /** The maximum cost of the gas in base units of the native asset, even if the gas is sponsored. */
@@ -62,7 +62,7 @@ export interface DepositPlan {
 }
 
 /**
- * Reads from the chain what a deposit needs.
+ * Plans the transactions of a deposit from the state of the chain.
  *
  * @throws ApiError not_found; invalid_data; not_supported; insufficient_funds; transaction_execution_failure;
  * transaction_broadcast_failure when the chain cannot be reached.
@@ -77,7 +77,7 @@ export async function planDepositRequest(
 }
 
 /**
- * Deposits into a vault: an approval of exactly the amount if one is needed, and the deposit.
+ * Starts a deposit into a vault: signs an approval of exactly the amount if one is needed, and the deposit.
  *
  * @throws ApiError not_found; invalid_data; not_supported; insufficient_funds; policy_violation; what
  * `requireAuthorization` throws; resource_conflict for a nonce that was used; transaction_execution_failure;
@@ -148,7 +148,7 @@ async function planDeposit(
     calls: [...approvals, { to: vault.address.toLowerCase(), value: 0n, data }],
     isSponsored: paysForAutomations(context, chain),
   });
-  // Calls in one transaction are reverted together, so a single simulation covers both.
+  // In a single transaction, a failed deposit reverts the approval as well, so no allowance remains.
   const deposited = { caip2: vault.caip2, token: vault.assetAddress, rawAmount };
   return { builds, isApproved: approvals.length > 0 && builds.length > 1, deposited, cost };
 }
@@ -158,7 +158,7 @@ function noVault(address: string): ApiError {
 }
 
 /**
- * Reads from the chain what a withdrawal needs.
+ * Plans the transactions of a withdrawal from the state of the chain.
  *
  * @throws ApiError not_found; invalid_data; not_supported; insufficient_funds; transaction_execution_failure;
  * transaction_broadcast_failure when the chain cannot be reached.

@@ -138,7 +138,8 @@ interface RewardQuestion {
 /**
  * Reads the rewards of an account from the configured source.
  *
- * @throws ApiError not_supported when no rewards are configured for the chain; the code of `unreachable`.
+ * @throws ApiError not_supported when no rewards are configured for the chain; the code in `unreachable` when the
+ * rewards cannot be read.
  */
 async function rewardsOn(
   { incentives }: Pick<PlanContext, 'incentives'>,
@@ -268,7 +269,7 @@ export async function listRewards(
   };
 }
 
-/** The maximum number of rows per read. */
+/** The maximum number of rows per query. */
 const BATCH = 500;
 
 /**

@@ -177,8 +177,8 @@ type AmountQuery =
   | 'previewDeposit';
 
 /**
- * Asks a vault for an amount. Returns undefined if it returns none, for example because there is no vault at the
- * address.
+ * Calls a view function of a vault that returns an amount. Returns undefined if the call returns no amount, for example
+ * because there is no vault at the address.
  */
 export async function askVault(
   chain: EvmChain,
@@ -287,7 +287,7 @@ async function priceOf({ prices }: OperationContext, vault: EarnVault): Promise<
   return readDecimal((await prices.inUsd([asset])).get(asset) ?? '');
 }
 
-/** The terms of a deposit or withdrawal, after all checks that need no chain. */
+/** The terms of a deposit or withdrawal, after all checks that need no chain data. */
 export interface EarnTerms extends EarnAmount {
   readonly vault: EarnVault;
 }

@@ -103,7 +103,7 @@ const currencies: Partial<Readonly<Record<AccountType, string>>> = {
   pix: 'brl',
 };
 
-/** CHOICE: SWIFT payments have the same currencies as deposit accounts. */
+/** CHOICE: SWIFT accounts may have the same currencies as deposit accounts. */
 export const providerCurrencies: readonly string[] = ['usd', 'eur', 'gbp', 'brl', 'mxn', 'cop'];
 
 /**
@@ -210,7 +210,7 @@ function checkCurrency(type: AccountType, currency: string): void {
 /**
  * Returns the values that identify an account: its numbers and its currency.
  *
- * CHOICE: names and addresses are not part of it. To change them, a client removes the account and registers it again.
+ * CHOICE: names and addresses do not identify it. To change them, a client removes the account and registers it again.
  */
 export function identityOf({ account, currency }: CreateExternalFiatAccountRequest): object {
   return { type: account.type, currency, numbers: numbersOf(account) };

@@ -54,8 +54,8 @@ function viewOf(account: StoredFiatAccount) {
 type FindContext = Pick<OperationContext, 'app' | 'em'>;
 
 /**
- * Lists the bank accounts of a user or an organization in one environment of a provider, newest first, without deleted
- * ones.
+ * Lists the bank accounts of a user or an organization in one environment of a provider, newest first. Removed accounts
+ * are omitted.
  *
  * @throws ApiError not_found
  */
@@ -205,7 +205,7 @@ export async function planAccount(context: PlanContext, input: AccountInput): Pr
  * Stores a bank account that the provider has registered. If the same account is already stored, returns the existing
  * row.
  *
- * @throws ApiError with the codes that `planAccount` lists, because its checks are made again.
+ * @throws ApiError with the codes that `planAccount` lists, because it repeats those checks.
  */
 export async function registerAccount(
   context: OperationContext,
@@ -276,7 +276,7 @@ async function findOwner(context: PlanContext, { entity, body }: AccountInput): 
   };
 }
 
-/** Finds out whether the account is registered, and how many times it was removed before. */
+/** Returns whether the account is registered, and how many times it was removed before. */
 async function findSame(context: PlanContext, owner: Owner, identity: object) {
   const known = await findFingerprint(context, identity);
   if (known === undefined) return { isRegistered: false, removals: 0 };

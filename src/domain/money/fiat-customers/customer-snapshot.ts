@@ -33,7 +33,7 @@ export function storedSnapshot(snapshot: CustomerSnapshot): StoredSnapshot {
 type SnapshotChanges = Readonly<Record<string, readonly [unknown, unknown]>>;
 
 /**
- * Returns the changes that an event shows; empty if events show none of them.
+ * Returns the changes that events report; empty if only other fields have changed.
  *
  * @param check `kyc` or `kyb`.
  */
@@ -70,7 +70,7 @@ const SOONEST_MS = 2000;
 const LATEST_MS = 3_600_000;
 const PATIENCE = 10;
 
-/** Returns the time at which to poll a customer again whose last change was at `updatedAtMs`. */
+/** Returns when to poll a customer again whose snapshot last changed at `updatedAtMs`. */
 export function nextCheckAt(nowMs: number, updatedAtMs: number): number {
   const wait = Math.floor((nowMs - updatedAtMs) / PATIENCE);
   return nowMs + Math.min(Math.max(wait, SOONEST_MS), LATEST_MS);
@@ -85,10 +85,10 @@ export interface Submitted {
 /**
  * Stores a snapshot of a customer, and records the event of a change.
  *
- * INVARIANT: a snapshot is stored only if the row still has the version from before the provider was polled. A response
- * that another response has overtaken changes nothing, and each change has one event.
+ * INVARIANT: a snapshot is stored only if the row still has the version that it had before the provider was polled. So
+ * a response that arrives after a newer one changes nothing, and each change has one event.
  *
- * @param known the row from before the provider was polled.
+ * @param known the row as it was before the provider was polled.
  * @param submitted the data that was submitted before the response, if any.
  * @returns the current row.
  */
@@ -151,7 +151,7 @@ async function tell(
       }));
 }
 
-/** How long lists accept a response of the provider as current. */
+/** For how long lists treat a response of the provider as current. */
 const CURRENT_MS = 5000;
 /** How long a claim of a customer lasts. */
 const LEASE_MS = 60_000;
@@ -167,8 +167,8 @@ export interface PolledCustomer {
 
 /**
  * Reads the verifications of a user or an organization, newest first. Polls the provider about verifications that were
- * last polled more than five seconds ago, so that a revocation shows immediately. If the provider is unreachable, the
- * stored status is used.
+ * last polled more than five seconds ago, so that a revocation shows within seconds. If the provider is unreachable,
+ * the stored status is used.
  *
  * @throws ApiError not_found
  */
@@ -249,7 +249,7 @@ export async function claimDueCustomers(
   return due;
 }
 
-/** Makes customers due that a dead process had claimed. */
+/** Makes the customers that a dead process had claimed due again. */
 export async function releaseCustomersOf(em: SqlEntityManager, dead: Claimant): Promise<void> {
   await em.nativeUpdate(
     FiatCustomerEntity,

@@ -76,7 +76,7 @@ export function findProvider(
 const RETRY_AFTER_SECONDS = 2;
 
 /**
- * Calls the provider. Call it outside any transaction.
+ * Runs a call to the provider. Use it outside any transaction.
  *
  * @throws ApiError unavailable if the provider cannot be reached; the caller may send the same request again.
  */
@@ -94,7 +94,7 @@ export async function askProvider<Answer>(provider: string, call: () => Promise<
 
 type ReadContext = Pick<PlanContext, 'app' | 'em'>;
 
-/** Returns the customer of a user or an organization at a provider; undefined before verification was started. */
+/** Returns a user or an organization as the customer of a provider; undefined before verification was started. */
 export async function getCustomer(
   { app, em }: ReadContext,
   { type, id }: FiatEntity,
@@ -105,7 +105,7 @@ export async function getCustomer(
   return found ?? undefined;
 }
 
-/** Lists the customers of a user or an organization, at most one for each provider and environment. */
+/** Returns the customer rows of a user or an organization: at most one for each provider and environment. */
 export function customersOf(
   { app, em }: ReadContext,
   { type, id }: FiatEntity,
@@ -169,7 +169,7 @@ export async function requireCustomer(
   );
 }
 
-/** The links to pages on which a customer continues. Only responses that create links contain them. */
+/** The links to pages on which a customer continues. Only requests that create links get them. */
 export interface CustomerLinks {
   readonly terms?: string | undefined;
   readonly verification?: string | undefined;
@@ -187,7 +187,7 @@ export function kybView(customer: Customer, links: CustomerLinks = {}): KYBStatu
   return { ...statusView(customer, links), kyb: checkView(customer.snapshot, links) };
 }
 
-/** Converts the customer's state of the provider's terms to wire form. */
+/** Converts the customer's acceptance of the provider's terms to wire form. */
 export function tosView(
   { provider, environment, snapshot }: Customer,
   { terms }: CustomerLinks,

@@ -41,7 +41,7 @@ import {
 type AskContext = Pick<PlanContext, 'app' | 'em' | 'fiatProviders'>;
 type StoreContext = Pick<OperationContext, 'app' | 'em' | 'ids' | 'notes' | 'nowMs' | 'entropy' | 'keyStore'>;
 
-/** A customer and the provider's response, from before the transaction of the request. */
+/** A customer and the provider's response, read before the transaction of the request. */
 export interface AskedCustomer {
   readonly entity: FiatEntity;
   readonly named: NamedProvider;
@@ -53,7 +53,7 @@ export interface AskedCustomer {
   readonly submission: object | undefined;
 }
 
-/** The provider, and which links a request asks for. */
+/** The provider, and the links that the request wants, with the options for these links. */
 interface VerificationInput extends NamedProvider {
   readonly endorsements?: readonly string[] | undefined;
   readonly client_agreement_id?: string | undefined;
@@ -96,8 +96,8 @@ const takenStatuses = new Set(['under_review', 'active']);
 /**
  * Submits data to the provider.
  *
- * CHOICE: a repetition of the last submission is not sent again while the provider is reviewing it or has approved
- * it. Clients repeat a submission when they lost the response; they get the current status.
+ * CHOICE: a repetition of the last submission is not sent while the provider is reviewing that submission or has
+ * approved it. Clients repeat a submission when they lose the response, and then get the current status.
  *
  * @throws ApiError unavailable; invalid_data when the provider refuses the data.
  */
@@ -106,7 +106,7 @@ async function askToVerify(
   found: Pick<AskedCustomer, 'entity' | 'known' | 'named'>,
   submission: Pick<VerificationInput, 'endorsements' | 'client_agreement_id'> &
     Pick<Submission, 'kind' | 'data'> & {
-      /** The data as the request had it, without additions. */
+      /** The data as the client sent it, without additions. */
       readonly given: object;
     },
 ): Promise<AskedCustomer> {
@@ -130,7 +130,7 @@ async function askToVerify(
   return { ...found, snapshot, links: {}, submission: digest };
 }
 
-/** Reads the current state of the customer if the provider already has this submission; undefined if it has not. */
+/** Reads the current state of the customer if the provider already has this submission. Undefined otherwise. */
 async function getTaken(
   context: AskContext & Pick<PlanContext, 'keyStore'>,
   { known, named }: Pick<AskedCustomer, 'known' | 'named'>,
@@ -143,7 +143,7 @@ async function getTaken(
   return current !== undefined && takenStatuses.has(current.status) ? current : undefined;
 }
 
-/** Stores the customer in the transaction of the request. Returns the customer with the links that were created. */
+/** Stores the customer in the transaction of the request. Returns the customer, and the links that were created. */
 export async function storePrepared(
   context: StoreContext,
   planned: Planned<AskedCustomer>,

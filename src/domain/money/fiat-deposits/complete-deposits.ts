@@ -76,8 +76,8 @@ export async function claimSentDeposits(
 }
 
 /**
- * Returns the amount that arrived, in base units, once the transaction is in a block; undefined before. Also undefined
- * if the chain is not configured. Call it outside any transaction.
+ * Returns the amount that arrived, in base units. Undefined while no block includes the transaction, and for a chain
+ * that is not configured. Call it outside any transaction.
  */
 export async function findArrival(
   { chains }: Pick<Services, 'chains'>,
@@ -111,7 +111,8 @@ async function arrivalOf(
 }
 
 /**
- * Sums the received amounts. Returns undefined if nothing was received: such a transaction does not complete a deposit.
+ * Returns the sum of the received amounts; undefined if there are none, because such a transaction does not complete a
+ * deposit.
  */
 function sumOf(received: readonly { readonly rawAmount: bigint }[]): bigint | undefined {
   return received.length === 0 ? undefined : received.reduce((sum, { rawAmount }) => sum + rawAmount, 0n);

@@ -44,7 +44,7 @@ type Account = Pick<StoredFiatDepositAccount, 'id' | 'appId'>;
 
 const bindingOf = ({ id, appId }: Account) => depositInstructionsBinding({ id, app_id: appId });
 
-/** Stores the payment instructions of an account in sealed form. The caller flushes. */
+/** Seals and stores the payment instructions of an account. The caller flushes. */
 async function sealInstructions(
   { em, keyStore }: InstructionsContext,
   account: Account,
@@ -118,8 +118,8 @@ export async function listFiatDepositAccounts(
 }
 
 /**
- * The maximum length of the list. A wallet has few activated accounts, but may have many deactivated ones; the newest
- * are shown.
+ * The maximum length of the list. A wallet has few activated accounts, but may have many deactivated ones. The newest
+ * accounts are listed.
  */
 const MAX_LISTED = 200;
 
@@ -154,7 +154,7 @@ type PlannedFiatDepositAccount = VirtualAccount | undefined;
  * Opens a bank account at the provider whose deposits go to a wallet. Safe to repeat: while the account is activated,
  * the provider opens it once.
  *
- * @throws ApiError not_found; not_supported for a provider, currency, chain or asset that is not served here;
+ * @throws ApiError not_found; not_supported for a provider, currency, chain or asset that is not supported;
  * invalid_state for a wallet without a user or organization, and for a user or organization that is not verified;
  * invalid_request for too many accounts; unavailable when the provider cannot be reached.
  */
@@ -330,7 +330,7 @@ export async function claimDueAccounts(
     FiatDepositAccountEntity,
     {
       nextCheckAtMs: { $lte: nowMs },
-      // The given places have more members, which are not columns.
+      // The elements of `busy` may have members that are not columns.
       $and: busy.map(({ provider, environment }) => ({ $not: { provider, environment } })),
     },
     { orderBy: { nextCheckAtMs: 'asc', id: 'asc' }, limit, ...lockUnlocked },

@@ -96,7 +96,7 @@ function dataOf(account: StoredFiatDepositAccount, deposit: StoredDeposit) {
   };
 }
 
-// KYSELY: an insertion that tolerates the same row from another process.
+// KYSELY: inserts a row unless another process has inserted it.
 
 type RecordContext = Pick<OperationContext, 'em' | 'ids' | 'notes' | 'nowMs'>;
 
@@ -243,7 +243,7 @@ interface FoundDeposit {
   readonly state: string;
 }
 
-/** Returns the deposit with this id at its provider, of any app; undefined for an unknown id. */
+/** Returns the deposit that has this id at its provider, in any app; undefined for an unknown id. */
 export async function getFiatDeposit(
   em: SqlEntityManager,
   providerDepositId: string,
@@ -257,7 +257,7 @@ export async function getFiatDeposit(
   };
 }
 
-/** Returns the deposit account of any app with this id at the provider; undefined for an unknown id. */
+/** Returns the deposit account that has this id at its provider, in any app; undefined for an unknown id. */
 export async function getVirtualAccount(
   em: SqlEntityManager,
   accountId: string,

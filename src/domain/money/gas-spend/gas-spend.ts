@@ -16,7 +16,7 @@ interface GasPaid {
 /**
  * Returns the total gas cost in US dollars at current prices, not rounded.
  *
- * CHOICE: gas on test networks counts as free, and so does gas on chains whose native asset has no price here.
+ * CHOICE: gas on test networks counts as free, and so does gas on chains whose native asset has no price.
  */
 export async function costInUsd(
   context: Pick<OperationContext, 'prices'>,

@@ -82,7 +82,7 @@ function railOf({ accountType }: StoredFiatAccount, wanted: string | undefined):
 }
 
 /**
- * Opens a payout at the provider, and reads from the chain what its deposit needs. Call it outside any database
+ * Opens a payout at the provider, and plans its deposit from the state of the chain. Call it outside any database
  * transaction.
  *
  * @throws ApiError not_found; invalid_data; invalid_state for a user or organization that is not verified;
@@ -160,8 +160,8 @@ async function requireOwnAccount(
 }
 
 /**
- * Returns the refusal of a bank account that does not exist, or belongs to a user or organization other than that of
- * the wallet.
+ * Returns the error for a bank account that does not exist, or that does not belong to the user or organization of the
+ * wallet.
  */
 function unknownAccount(): ApiError {
   return invalidField(
@@ -193,7 +193,7 @@ async function open(provider: FiatProvider, order: PayoutOrder): Promise<OpenedP
     throw unreachable(cause);
   });
   if ('fault' in answer) throw refusalOf(answer);
-  // INVARIANT: only the amount that the policies have evaluated is ever signed.
+  // INVARIANT: only the amount that the policies evaluate is ever signed.
   if (answer.rawAmount !== order.rawAmount) {
     throw invalidField('/source/amount', 'the provider cannot pay out exactly this amount');
   }
@@ -212,10 +212,10 @@ function refusalOf({ fault, pointer, message }: FiatRefusal): ApiError {
 }
 
 /**
- * Starts a cancellation without waiting for it: the request has already been refused, and a payout without a deposit
+ * Starts a cancellation without waiting for it. The request has already been refused, and a payout without a deposit
  * expires anyway.
  *
- * NOTE: with an idempotency key, the same request may be repeated and use the same payout, so that payout is left to
+ * NOTE: with an idempotency key, the request may be repeated and use the same payout. That payout is therefore left to
  * expire.
  */
 function cancelAtProvider(
@@ -233,7 +233,7 @@ function cancelAtProvider(
 }
 
 /**
- * The minimum time before a payout expires, in seconds. With less time, its deposit might be in a block too late, so
+ * The minimum number of seconds before a payout expires. With less time, a block might include its deposit too late, so
  * nothing is signed.
  */
 const MIN_SECONDS = 60;
@@ -307,10 +307,7 @@ async function payOut(
   });
 }
 
-/**
- * Checks again that the account exists, and locks it, so that a payout and the removal of its account come one after
- * the other.
- */
+/** Checks again that the account exists, and locks it. A concurrent removal of the account waits for the payout. */
 async function requireStillPayable(
   context: OperationContext,
   { account, opened }: PayoutPlan,

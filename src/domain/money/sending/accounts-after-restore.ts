@@ -9,7 +9,10 @@ import type { Account } from './nonces.ts';
 
 // KYSELY: joins restores with the accepted accounts, and reads the highest nonce of an account.
 
-/** The last restore, if it concerns this account. Without a restore, this is the only query. */
+/**
+ * Selects the last restore after which accounts need a check, and whether this account has passed it. If there is none,
+ * no other query is made.
+ */
 const selectRestore = prepareQuery<Account, { noticedAtMs: number; isAccepted: string | null }>(
   (database, { caip2, address }) =>
     database
@@ -25,7 +28,7 @@ const selectRestore = prepareQuery<Account, { noticedAtMs: number; isAccepted: s
       .limit(1),
 );
 
-/** The highest nonce that one of our transactions uses. */
+/** Selects the highest nonce of the account that our transactions use. */
 const selectHighestNonce = prepareQuery<Account, { highest: number | null }>((database, { caip2, address }) =>
   database
     .selectFrom((from) =>
@@ -79,7 +82,7 @@ export async function requireKnownAccount(
   );
 }
 
-/** Returns the number of the account's nonces that the database counts as used. */
+/** Returns the account's next nonce according to the database. */
 export async function knownNonces(em: OperationContext['em'], account: Account): Promise<number> {
   const [used] = (await selectHighestNonce(em, account)).rows;
   return used?.highest === null || used === undefined ? 0 : Number(used.highest) + 1;

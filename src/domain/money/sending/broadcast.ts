@@ -68,9 +68,9 @@ async function broadcastTransaction(
 }
 
 /**
- * Broadcasts transactions that build on each other. Each is sent only once the chain has the previous one. If the chain
- * cannot be reached, the job sends the rest. If the chain refuses one, the later ones can no longer take effect and end
- * as well.
+ * Broadcasts transactions that build on each other. Each is sent only once the chain has accepted the previous one. If
+ * the chain cannot be reached, the job sends the rest. If the chain refuses one, the later ones can no longer take
+ * effect and end as well.
  *
  * @throws what `broadcastTransaction` throws.
  */
@@ -103,7 +103,7 @@ async function endUnsent(context: BroadcastContext, rows: readonly TransactionRo
   }
 }
 
-/** A transaction that lacks only its signature. It is built inside the database transaction that signs it. */
+/** A transaction that lacks only its signature. It is built in the database transaction that signs it. */
 export interface BuiltTransaction {
   readonly chain: AnyChain;
   /** The action that policies evaluate, decoded from the bytes to be signed. */
@@ -165,10 +165,9 @@ export interface SentTransaction extends SignedBytes {
 /**
  * Signs a built transaction, stores its bytes, and schedules the broadcast for after the commit.
  *
- * CHOICE: an earlier transaction with a lower nonce may not have reached the chain, and may never reach it. Sent
- * immediately, this one could wait for that nonce forever. In this case the response comes before the broadcast. The
- * job broadcasts this transaction after the earlier one. If the earlier one ends without effect, this one ends as
- * `failed` without being sent.
+ * CHOICE: if an earlier transaction with a lower nonce may not have reached the chain, this one is not broadcast by the
+ * request: it could wait for that nonce forever. The request succeeds, and the job broadcasts this transaction after
+ * the earlier one. If the earlier one ends without effect, this one ends as `failed` without being sent.
  *
  * @throws ApiError transaction_broadcast_failure when the identical transaction was sent before; after the commit, what
  * `broadcastTransaction` throws.
@@ -186,7 +185,7 @@ export async function sendBuilt(
   return { ...signed, transactionId: row.id, sentAtMs: context.nowMs };
 }
 
-/** Builds the bytes of a transaction, inside the database transaction that signs them. */
+/** Builds the bytes of a transaction, in the database transaction that signs them. */
 export type BuildTransaction = (context: OperationContext) => Promise<BuiltTransaction>;
 
 /**

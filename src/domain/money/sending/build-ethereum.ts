@@ -57,7 +57,7 @@ export async function buildEthereum(
   };
 }
 
-// Each nonce lane of a Tempo account counts separately. The chain's count covers only the first lane.
+// On Tempo, each nonce lane of an account counts separately. The chain's count covers only the first lane.
 function hasOwnLane(transaction: EthereumTransaction): boolean {
   const key = 'nonce_key' in transaction ? transaction.nonce_key : undefined;
   return key !== undefined && parseQuantity(key, '/transaction/nonce_key', 192) !== 0n;

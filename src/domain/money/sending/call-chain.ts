@@ -28,7 +28,7 @@ export function requireChain<Kind extends ChainKind>(
 }
 
 /**
- * Awaits a query to a chain on which a transaction depends.
+ * Awaits data from a chain that a transaction depends on.
  *
  * CHOICE: if the chain cannot be reached, the response is 400 `transaction_broadcast_failure`, which clients know to be
  * safe to retry. A 5xx would make clients retry immediately and automatically.
@@ -49,7 +49,7 @@ export async function callChain<T>(question: Promise<T>): Promise<T> {
 interface Shortfall {
   readonly caip2: string;
   readonly address: string;
-  /** The address of the token in which the payer must pay; null for the native asset. */
+  /** The token in which the payer must pay; null for the native asset. */
   readonly tokenAddress: string | null;
   readonly needed: bigint;
   readonly balance: bigint;

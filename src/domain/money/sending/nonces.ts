@@ -41,7 +41,10 @@ interface HeldNonce {
   /** The smart contract to which an authorization with this nonce delegates the account; 0x hex, lower case. */
   readonly contract: string | null;
   readonly transactionId: string;
-  /** Whether the transaction may end without being sent, because it waits for another one, or was not sent in time. */
+  /**
+   * Whether the transaction may end without being sent: it waits for another one, or its request did not send it in
+   * time.
+   */
   readonly mayStayUnsent: boolean;
 }
 
@@ -59,7 +62,7 @@ export interface FoundNonce {
  */
 type NonceReach = (nonce: number) => number;
 
-/** How old a chain's transaction count may be. Another node may not have the latest block yet. */
+/** How old a chain's transaction count may be, because another node may lack the latest blocks. */
 const LAG_MS = 10 * 60_000;
 
 /** Locks the nonces of these accounts until the database transaction ends, so that no other request chooses one. */
@@ -157,7 +160,7 @@ async function heldNonces(
     .where('authorization.caip2', '=', caip2)
     .where('authorization.authority', '=', address)
     .where('authorization.nonce', '>=', first)
-    // A replaced transaction used only its own nonce.
+    // A replaced transaction was never included, so its authorizations used no nonces.
     .where('transactions.status', 'not in', [...releasedStatuses, 'replaced'])
     .where((where) =>
       where.or([
@@ -220,7 +223,7 @@ interface HeldNonces {
    * nonce.
    */
   readonly afterTransactionId: string | undefined;
-  /** The authorizations that use a nonce when the transaction is included with its nonce. */
+  /** The authorizations that will use a nonce if the transaction is included with `nonce`. */
   readonly authorizations: readonly HeldAuthorization[];
 }
 
@@ -300,9 +303,7 @@ async function requireFree(
   );
 }
 
-/**
- * Refuses an authorization of another account if a pending transaction of that account uses its nonce.
- */
+/** Refuses an authorization of another account if a pending transaction of that account uses its nonce. */
 async function requireUnused(
   context: NonceContext,
   by: { readonly account: Account; readonly nonce: number },
@@ -335,7 +336,7 @@ export async function laterDelegation(
     .select('authorization.contract')
     .where('authorization.caip2', '=', caip2)
     .where('authorization.authority', '=', address)
-    // A reverted transaction delegates, too. A replaced transaction used only its own nonce.
+    // A reverted transaction delegates, too. A replaced one was never included, so it does not.
     .where('transactions.status', 'not in', [...releasedStatuses, 'replaced'])
     .where((where) =>
       where.or([

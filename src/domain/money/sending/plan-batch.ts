@@ -22,10 +22,9 @@ import {
   withAuthorizationGas,
 } from './plan-ethereum.ts';
 
-/** Calls that the wallet's own account runs in order, atomically. */
+/** Calls that the wallet's own account executes in order, atomically. */
 export interface BatchDraft {
   readonly caip2: string;
-  /** The wallet's address. */
   readonly address: string;
   readonly calls: readonly EthereumSendCallsCall[];
   readonly dataSuffix?: string | undefined;
@@ -154,7 +153,10 @@ export async function buildCalls(
 }
 
 /**
- * Returns whether one of our transactions delegates the account to our account contract after the calls were planned.
+ * Returns whether the calls must delegate the account to the executor because a transaction of ours delegates it to our
+ * account contract, but the plan does not show that yet.
+ *
+ * @throws ApiError not_supported if that transaction delegates the account to another smart contract.
  */
 async function isLeaving(
   context: Pick<OperationContext, 'em' | 'nowMs'>,

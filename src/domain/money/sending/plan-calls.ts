@@ -28,7 +28,6 @@ import { buildOperation, planOperation } from './plan-user-operation.ts';
 /** Calls of one account that build on each other, for example an approval and the call that spends the allowance. */
 interface CallsDraft {
   readonly caip2: string;
-  /** The wallet's address. */
   readonly address: string;
   readonly calls: readonly BatchCall[];
   /** The RPC method or wallet action that sends the calls. */
@@ -81,7 +80,8 @@ export async function planCalls(context: PlanContext, draft: CallsDraft): Promis
   const gasUnits = limits.reduce((sum, limit) => sum + limit, 0n);
   const estimatedFee = gasUnits * fees.maxFeePerGas;
   requireFeeBelow(chain, estimatedFee);
-  // A node adds up the maximum costs of all waiting transactions of the account.
+  // The balance must cover this sum, because a node adds up the maximum costs of all pending transactions of the
+  // account.
   const value = draft.calls.reduce((sum, call) => sum + call.value, 0n);
   const known = chainOfCaip2(caip2);
   // Tempo fees are paid in a token.
@@ -120,8 +120,8 @@ async function planSponsored(context: PlanContext, draft: CallsDraft): Promise<P
 /**
  * Returns whether the calls are sent as one transaction.
  *
- * CHOICE: only an account that already delegates to the batch executor sends them together. Accounts are never
- * delegated without a request for it.
+ * CHOICE: only an account that already delegates to the batch executor sends them together. An account is never
+ * delegated unless a request asks for it.
  */
 async function takesBatches(chain: EvmChain, { address, calls }: CallsDraft): Promise<boolean> {
   if (calls.length < 2) return false;
@@ -130,7 +130,7 @@ async function takesBatches(chain: EvmChain, { address, calls }: CallsDraft): Pr
 }
 
 /**
- * Refuses if another transaction ends the delegation on which the planned batch depends. The batch would then have no
+ * Refuses the batch if another transaction ends the delegation on which it depends. The batch would then have no
  * effect.
  */
 async function requireDelegation(
@@ -151,10 +151,9 @@ async function simulateInOrder(chain: EvmChain, from: string, calls: readonly Ba
   throw chainRefusal(simulation.reason, simulation.message);
 }
 
-/** The amount that the next call allows a spender to take from an account. */
+/** The amount that the next call lets a spender take from an account. */
 interface Allowance {
   readonly chain: EvmChain;
-  /** The token's smart contract. */
   readonly token: string;
   readonly owner: string;
   readonly spender: string;

@@ -93,7 +93,6 @@ function requireBelow({ caip2 }: EvmChain, unit: string, asked: bigint, ceiling:
 /** A transaction to send from an address, as the caller specified it. */
 interface EthereumDraft {
   readonly caip2: string;
-  /** The wallet's address. */
   readonly address: string;
   readonly transaction: UnsignedEthereumTransaction;
   /** Bytes appended to the calldata. */
@@ -247,8 +246,9 @@ export function withAuthorizationGas(transaction: EthereumTransaction): Ethereum
 /**
  * Simulates calls and returns the gas that they need.
  *
- * CHOICE: calls of a Tempo batch are simulated one by one on the latest state, so a call that depends on an earlier one
- * fails here. Only a failure of the first call fails the batch, and later calls are estimated as if they ran alone.
+ * CHOICE: the calls of a Tempo batch are simulated one by one on the latest state, so a call that depends on an earlier
+ * one fails here. If the first call fails, the batch is refused. If a later call fails, the caller must set the gas
+ * limit.
  */
 export async function simulateAll(chain: EvmChain, calls: readonly EvmCall[]): Promise<bigint> {
   let units = 0n;

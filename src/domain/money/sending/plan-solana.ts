@@ -19,7 +19,6 @@ type FeePayer = NonNullable<SolanaChain['feePayer']>;
 /** A transaction to send from one wallet. */
 export interface SolanaDraft {
   readonly caip2: string;
-  /** The wallet's address. */
   readonly address: string;
   /** The transaction in wire bytes, as base64. */
   readonly transaction: string;

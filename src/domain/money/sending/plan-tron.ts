@@ -18,7 +18,6 @@ const LIFETIME_MS = 60_000;
 
 export interface TronDraft {
   readonly caip2: string;
-  /** The wallet's address. */
   readonly address: string;
   readonly rawData: TronRawDataForSend;
 }

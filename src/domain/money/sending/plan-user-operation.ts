@@ -36,7 +36,6 @@ import {
 /** Calls from the wallet's account whose gas a paymaster pays. */
 export interface OperationDraft {
   readonly caip2: string;
-  /** The wallet's address. */
   readonly address: string;
   /** One call, or several that run atomically. */
   readonly transaction?: UnsignedEthereumTransaction | undefined;
@@ -142,16 +141,13 @@ function readCalls({ transaction, calls = [], dataSuffix, address }: OperationDr
   return [suffixed(readCall({ to, value, data } as EthereumSendCallsCall, '/transaction'), dataSuffix)];
 }
 
-/** Appends a suffix to the calldata of a call. */
+/** Returns the call with a suffix appended to its calldata. */
 export function suffixed(call: BatchCall, dataSuffix = '0x'): BatchCall {
   if (dataSuffix === '0x') return call;
   return { ...call, data: hexToBytes(bytesTo0xHex(call.data).slice(2) + dataSuffix.slice(2)) };
 }
 
-/**
- * Returns the calls in the form in which they are simulated before anything is signed. Several calls go through the
- * batch executor.
- */
+/** Returns one call whose simulation shows the effect of all calls. Several calls go through the batch executor. */
 function dryCall(from: string, calls: readonly BatchCall[]): EvmCall {
   const [only] = calls;
   if (only !== undefined && calls.length === 1) return { from, ...only };

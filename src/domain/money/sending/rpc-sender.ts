@@ -22,7 +22,7 @@ export interface PlannedSend {
   build(context: OperationContext): Promise<BuiltSend>;
 }
 
-/** A send request with the bytes to sign. */
+/** A built transaction that is ready to be signed, and how to respond to its request. */
 interface BuiltSend {
   readonly transaction: BuiltTransaction;
   readonly options: SendOptions;
@@ -30,7 +30,7 @@ interface BuiltSend {
   answer(sent: SentTransaction): object;
 }
 
-/** Plans a request and binds the plan to the sender that made it. */
+/** Plans a request. Returns the plan as a function that builds the transaction. */
 export async function planSend<
   Request extends { readonly method: string },
   Plan,

@@ -25,7 +25,7 @@ import { findDeposit, isoTime, requireSpark, type SparkAccount, satoshi } from '
 
 type Request<Method extends string> = Extract<WalletRpcRequest, { method: Method }>;
 
-/** A movement on Spark, with what the operators quoted for it. */
+/** A movement of funds on Spark, with the operators' quotes. */
 interface SparkPlan {
   readonly account: SparkAccount;
   readonly move: Omit<SparkOperation, 'id' | 'network' | 'owner'>;
@@ -67,8 +67,8 @@ async function planSparkTransfer(
 /**
  * Plans a transfer of tokens.
  *
- * CHOICE: these operators keep balances, not outputs. Outputs cannot be chosen, and a selection strategy has no visible
- * effect.
+ * CHOICE: the port `SparkOperators` has balances, not outputs. So outputs cannot be chosen, and a selection strategy
+ * has no effect.
  *
  * @throws ApiError invalid_data; insufficient_funds; not_supported, also for selected outputs;
  * transaction_broadcast_failure when the operators cannot be reached.
@@ -197,7 +197,6 @@ async function requireHolding(
   }
 }
 
-/** Builds the operation to sign. */
 async function buildSpark(
   context: Pick<OperationContext, 'ids'>,
   plan: SparkPlan,
@@ -218,7 +217,7 @@ async function buildSpark(
 /**
  * Converts a transfer to wire form.
  *
- * CHOICE: these operators keep balances, not leaves, so a transfer lists none.
+ * CHOICE: the port `SparkOperators` has balances, not leaves, so a transfer lists none.
  */
 function transferView({ operation, plan }: SparkBuilt, nowMs: number): SparkTransfer {
   return {
@@ -322,7 +321,7 @@ function amountOf({ sats }: SparkInvoice, chosen: number | undefined): bigint {
 /**
  * Converts a payment to wire form.
  *
- * CHOICE: the payment hash prevents paying an invoice twice, so it is shown as the idempotency key.
+ * CHOICE: the idempotency key is the payment hash, because an invoice with this hash cannot be paid twice.
  */
 function paymentView(
   built: SparkBuilt,

@@ -51,11 +51,11 @@ export interface SwapPlan {
 /**
  * Determines which service swaps, and on which terms. Call it outside any database transaction.
  *
- * CHOICE: a router swaps on one EVM chain if one is configured there. If the app takes a fee, the exchange swaps
- * instead, because routers cannot deduct a fee for the app. The exchange also makes all other swaps.
+ * CHOICE: a router makes the swaps within an EVM chain, if one is configured for the chain. The exchange makes all
+ * other swaps. If the app takes a fee, the exchange makes every swap, because routers cannot deduct a fee for the app.
  *
- * @throws ApiError not_supported for chains and assets that are not swapped; invalid_data for an amount that cannot be
- * swapped; transaction_broadcast_failure when the chain or the exchange cannot be reached.
+ * @throws ApiError not_supported for chains and assets that cannot be swapped; invalid_data for an amount that cannot
+ * be swapped; transaction_broadcast_failure when the chain or the exchange cannot be reached.
  */
 export async function offerSwap(
   context: PlanContext,

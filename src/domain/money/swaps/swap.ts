@@ -49,8 +49,8 @@ export interface WalletSwap extends SwapTerms {
 /**
  * Reads the body of a swap or of a swap quote.
  *
- * @throws ApiError invalid_data naming the field; not_supported for chains of another wallet type, for assets that are
- * not swapped for each other, and for custodial wallets.
+ * @throws ApiError invalid_data naming the field; not_supported for chains of another wallet type, for assets that
+ * cannot be swapped for each other, and for custodial wallets.
  */
 export function readSwap(
   wallet: Pick<WalletRow, 'chain_type' | 'custody_provider' | 'address'>,
@@ -81,8 +81,9 @@ interface SwapInput {
  * Swaps an asset of a wallet. If the wallet has an owner, the owner or an additional signer must have signed the
  * request, and every applicable policy must allow the body.
  *
- * All transactions of the swap are signed together with the action. On one EVM chain they are an exact approval, if
- * needed, and the call of the router, which reverts beyond the slippage. Otherwise it is the deposit to the exchange.
+ * All transactions of the swap are signed together with the action. A swap by a router consists of an exact approval,
+ * if one is needed, and the call of the router, which reverts beyond the slippage. A swap by the exchange consists of
+ * the deposit to it.
  *
  * @throws ApiError not_found; invalid_data; not_supported; policy_violation; resource_conflict for a nonce that this
  * wallet has already used; what `requireAuthorization` and `planSwap` throw.
@@ -120,7 +121,7 @@ export async function executeWalletSwap(
 }
 
 /**
- * Reads the body of a swap, and gets from the router or the exchange what the swap needs.
+ * Reads the body of a swap, and plans the swap with the router or the exchange.
  *
  * @throws ApiError not_found; what `readSwap` throws for a body that this wallet cannot swap.
  */
@@ -134,7 +135,7 @@ export async function planSwapRequest(
   return { terms, plan: await tryPlan(() => planSwap(context, wallet, terms)) };
 }
 
-/** Returns the spending that policies evaluate. It is known from the request or from the plan. */
+/** Returns the spending that policies evaluate. If the request does not determine it, the plan does. */
 function spentBy(terms: WalletSwap, plan: Planned<SwapPlan>) {
   const { source, recipient, rawAmount } = terms;
   if (isSpentKnown(terms)) return { rawAmount, decimals: source.asset?.decimals ?? 0, recipient };
@@ -251,8 +252,8 @@ function routeEstimate({ route }: RouteOffer, approvals: number) {
 const FULL_BPS = 10_000n;
 
 /**
- * Returns the estimate of a swap by the exchange. It delivers exactly its quote or refunds the deposit, so every
- * slippage is satisfied.
+ * Returns the estimate of a swap by the exchange. The exchange delivers exactly its quote or refunds the deposit, so
+ * the slippage only determines the minimum that is shown.
  */
 function exchangeEstimate({ amountType, slippageBps }: WalletSwap, { source, exchange }: ExchangeOffer) {
   const { rawInput, rawOutput, expiresAtSeconds } = exchange.quote;

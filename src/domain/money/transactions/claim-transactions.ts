@@ -70,7 +70,7 @@ export async function claimDueTransactions(
   return rows.map((row) => ({ ...row, next_check_at_ms: leasedUntilMs }));
 }
 
-/** Makes transactions due that a dead process had claimed or was about to broadcast. */
+/** Makes the transactions that a dead process had claimed or was about to broadcast due again. */
 export async function releaseTransactionsOf(em: SqlEntityManager, dead: Claimant): Promise<void> {
   await em.nativeUpdate(
     TransactionEntity,
@@ -89,7 +89,7 @@ const SKEW_MS = MINUTE_MS;
  * The columns with due times or leases, each with the maximum time by which anything postpones it. Each column has an
  * index.
  *
- * INVARIANT: with a correct clock, no due time is further away than this.
+ * INVARIANT: with a correct clock, no due time is further in the future than that.
  */
 const dueTimes = [
   { table: 'transactions', column: 'next_check_at_ms', longestMs: MINUTE_MS },
@@ -125,7 +125,9 @@ export async function pullBackChecks(em: SqlEntityManager, nowMs: number): Promi
   return Number(rows) + (await pullBackRetries(em, nowMs));
 }
 
-/** Returns in one statement whether anything is due too late, because it almost never is. */
+/**
+ * Returns whether any due time is too far in the future. One statement checks all tables, because almost none ever is.
+ */
 async function isAnyTooLate(database: Kysely<Tables>, nowMs: number): Promise<boolean> {
   const latest = [
     ...dueTimes.map(({ longestMs, ...due }) => ({ ...due, latestMs: nowMs + longestMs + SKEW_MS })),

@@ -60,7 +60,9 @@ export interface Finding {
   readonly doubt?: Doubt | undefined;
 }
 
-/** Returns the stored state as a finding, with reports that contradict it. Only the next check is scheduled. */
+/**
+ * Returns the stored state as a finding, with the reports that contradict it. Storing it only schedules the next check.
+ */
 export function unchanged(row: TransactionRow, doubt?: Doubt): Finding {
   const { status, block_number: block, block_timestamp_seconds: at, fee_paid: fee } = row;
   const inclusion = { blockTimestampSeconds: at ?? 0, feePaid: BigInt(fee ?? '0') };
@@ -196,7 +198,8 @@ async function broadcastAgain(
     const found = await findStale(chain, row);
     if (found !== undefined) return found;
   }
-  // A node may have the bytes from an earlier broadcast. A used nonce appears in the status once it is final.
+  // A node may have the bytes from an earlier broadcast. If the nonce is used, the status shows by what, once that is
+  // final.
   const mayHaveThem = row.status !== 'pending' || outcome.reason === 'stale' || outcome.isPartial === true;
   if (!mayHaveThem) return failed(row, outcome.message);
   const { look } = status;
@@ -204,7 +207,8 @@ async function broadcastAgain(
   const isGivenUp =
     nowMs - row.created_at_ms >= GIVEN_UP_AFTER_MS && (dropped === undefined || isProven(dropped));
   if (isGivenUp) return failed(row, outcome.message);
-  // The row changes back even if it was confirmed, because a block that a reorganization removed no longer counts.
+  // The row becomes `broadcasted` again even if it was confirmed, because a block that a reorganization removed no
+  // longer counts.
   const open = row.status === 'pending' ? 'pending' : 'broadcasted';
   return { status: open, isSettled: false, doubt: dropped };
 }

@@ -116,7 +116,6 @@ export interface HeldAuthorization {
 /** A signed transaction to store. */
 interface SignedTransaction {
   readonly caip2: string;
-  /** The wallet's address. */
   readonly sender: string;
   readonly method: string;
   readonly hash: string;

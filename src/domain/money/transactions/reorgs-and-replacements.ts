@@ -25,7 +25,7 @@ export interface Doubt {
 /** CHOICE: a contradiction counts after this number of checks, each several blocks after the previous one. */
 const LOOKS = 3;
 
-/** Returns the doubt after one more check. A doubt of another kind ends. */
+/** Returns the doubt after one more check. It replaces a doubt of another kind. */
 export function addLook(
   before: Doubt | undefined,
   as: Doubt['as'],

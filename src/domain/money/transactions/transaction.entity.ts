@@ -3,7 +3,7 @@ import type { Selectable } from 'kysely';
 import type { BlockchainTransactionStatus } from '../../../generated/schemas.ts';
 import type { Tables } from '../../tables.ts';
 
-/** An EIP-7702 authorization in a transaction. The chain counts it like a transaction of the account that signed it. */
+/** An EIP-7702 authorization in a transaction. Like a transaction, it uses a nonce of the account that signed it. */
 export const TransactionAuthorizationEntity = defineEntity({
   name: 'TransactionAuthorization',
   tableName: 'transaction_authorizations',

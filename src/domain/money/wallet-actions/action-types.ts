@@ -30,7 +30,8 @@ function gasPaid(steps: readonly StoredStep[]): Gas | null {
 }
 
 /**
- * Returns the members that the external step of an action sets on delivery; undefined for actions without such a step.
+ * Returns the wire fields that the external step of an action sets on delivery; undefined for actions without such a
+ * step.
  */
 function deliveryOf(steps: readonly StoredStep[]): object | undefined {
   const external = steps.find((step) => 'external' in step);
@@ -72,7 +73,7 @@ function movedIn(steps: readonly StoredStep[], { token, from, to }: MovementFilt
  * A new type needs one definition, listed below, and a verb that
  *
  * 1. plans outside the transaction of the request, for example with `planCalls` or `transferPlanners`,
- * 2. authorizes with `authorizeUse`, whose `decode` gives policies the body with every field in every spelling,
+ * 2. authorizes with `authorizeUse`, whose `prepare` gives policies the body with every field in every spelling,
  * 3. signs every transaction with `sendSteps`, in the transaction of the request,
  * 4. stores the action with `beginWalletAction`, in the same transaction.
  */
@@ -81,7 +82,7 @@ interface ActionType {
   readonly events: Readonly<Record<WalletActionStatus, string>>;
   /** The wire fields whose values are known only at the end, with their values until then. */
   readonly pending: object;
-  /** The wire fields that earlier versions did not store, with the values for actions from then. */
+  /** The wire fields that earlier versions did not store, with the values for the actions of those versions. */
   readonly ifNotStored?: object;
   /** Wire fields that responses have and events do not. */
   readonly notInEvents: readonly string[];

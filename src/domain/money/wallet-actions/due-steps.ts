@@ -242,7 +242,7 @@ export async function stopChecks(em: SqlEntityManager, actionId: string): Promis
   );
 }
 
-/** Makes steps due that a dead process had claimed. */
+/** Makes the steps that a dead process had claimed due again. */
 export async function releaseStepsOf(em: SqlEntityManager, dead: Claimant): Promise<void> {
   await em.nativeUpdate(
     WalletActionStepEntity,

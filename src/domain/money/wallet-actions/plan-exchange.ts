@@ -31,7 +31,7 @@ export interface ExchangeRequest {
 /**
  * Gets the exchange's quote. Call it outside any database transaction.
  *
- * CHOICE: the exchange delivers exactly its quote or refunds the deposit, so every `slippage_bps` is satisfied.
+ * CHOICE: the exchange delivers exactly its quote or refunds the deposit, so no `slippage_bps` is exceeded.
  *
  * @throws ApiError not_supported when no exchange is configured or the pair is not traded; invalid_data for an amount
  * or fee that the exchange does not accept; transaction_broadcast_failure when the exchange cannot be reached.

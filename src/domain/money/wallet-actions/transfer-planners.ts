@@ -31,7 +31,7 @@ export interface PlannedTransfer {
   build(context: OperationContext): Promise<BuiltTransaction>;
 }
 
-/** Reads the chain data that a transfer needs. Runs before the database transaction. */
+/** Plans a transfer from the state of its chain. Runs before the database transaction. */
 type TransferPlanner = (context: PlanContext, order: TransferOrder) => Promise<PlannedTransfer>;
 
 /** The planners of the chain types on which assets can be transferred. */

@@ -59,7 +59,7 @@ interface TransferPlan {
 }
 
 /**
- * Reads from the chain what a transfer needs, and checks that the wallet can afford it. Call it outside any database
+ * Plans a transfer from the state of the chain, and checks that the wallet can afford it. Call it outside any database
  * transaction.
  *
  * @throws ApiError invalid_data for an amount with more decimal places than the asset; not_supported; what
@@ -91,7 +91,7 @@ export function depositOf({ source, quote }: PlannedExchange): Omit<TransferOrde
   return { asset: source, rawAmount: quote.rawInput, to: quote.depositAddress };
 }
 
-/** Reads from the chain what moving an asset needs. */
+/** Plans the movement of an asset between two addresses from the state of its chain. */
 export function planSending(context: PlanContext, order: TransferOrder): Promise<PlannedTransfer> {
   const { chain } = order.asset;
   const sender = transferPlanners[chain.chainType];
@@ -203,7 +203,7 @@ export async function quoteWalletTransfer(
 }
 
 /**
- * Gets a quote from the exchange, and reads from the chain what the deposit costs.
+ * Gets a quote from the exchange, and estimates the gas of the deposit.
  *
  * @throws ApiError with the codes that `quoteWalletTransfer` lists, for a transfer that cannot be quoted.
  */
@@ -283,7 +283,7 @@ export async function transferFromWallet(
 }
 
 /**
- * Reads the body of a transfer, and reads from the chain what the transfer needs.
+ * Reads the body of a transfer, and plans the transfer.
  *
  * @throws ApiError not_found; what `readTransferBody` throws for a body that this wallet cannot transfer.
  */

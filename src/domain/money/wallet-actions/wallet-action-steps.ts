@@ -21,8 +21,8 @@ interface TransactionStep {
   readonly type: string;
   readonly transaction: TransactionRow;
   /**
-   * The movements of the step's transaction. They are loaded only on request, and are empty until they were read from
-   * the chain.
+   * The movements of the step's transaction. They are loaded only on request, and are empty until they have been read
+   * from the chain.
    */
   readonly effects: readonly StoredMovement[];
 }
@@ -83,7 +83,7 @@ const stepColumns = [
   'steps.failure_reason as external_failure_reason',
 ] as const;
 
-/** Loads the steps of actions, in the order of each action. */
+/** Loads the steps of actions. The steps of each action are in their order. */
 export async function loadSteps(
   { em }: Pick<OperationContext, 'em'>,
   actionIds: readonly string[],
@@ -194,7 +194,7 @@ function hasEnded(step: StoredStep): boolean {
   const status = statusOf(step);
   if (status === 'preparing' || status === 'queued' || status === 'pending') return false;
   if ('external' in step) return true;
-  // A reorganization may still undo a revert. A caller that sees `failed` may try again, so a failure must be final.
+  // A reorganization may still undo a revert. A caller that sees `failed` may retry, so a failure must be final.
   return status !== 'reverted' || step.transaction.next_check_at_ms === null;
 }
 

@@ -12,14 +12,14 @@ export const WalletActionStepEntity = defineEntity({
     position: p.integer().primary(),
     /** The step type of the API, for example `evm_transaction`. */
     type: p.text(),
-    // Only for a step that is one of our transactions.
+    // Set only for a step that is one of our transactions.
     /** The transaction of this step. Its state is the state of the step. */
     transactionId: p.text().strictNullable(),
     /** JSON of the movements that the transaction caused, once they are read. */
     effects: p.text().strictNullable(),
     /** The block from which `effects` were read. A reorganization may move the transaction to another block. */
     effectsBlockNumber: p.bigint('number').strictNullable(),
-    // Only for a step that another system carries out.
+    // Set only for a step that another system carries out.
     /** `exchange` or `payout`. */
     externalKind: p.text().strictNullable(),
     /** The id in the other system, for example of a quote or a payout. */

@@ -57,7 +57,7 @@ export function actionEvent(row: WalletActionRow, steps?: readonly StoredStep[])
   };
 }
 
-// KYSELY: an insertion that reports whether the nonce was used before. Actions are read in the form that claims have.
+// KYSELY: the insertion reports whether the nonce was used before. Actions are read with the columns that claims read.
 
 interface NewWalletAction {
   readonly type: WalletActionType;
@@ -201,7 +201,7 @@ export async function findWalletAction(
 /**
  * Lists one page of a wallet's actions, newest first.
  *
- * @param options `cursor`: the `nextCursor` of the previous page; `limit` is 1 to 100, and 100 by default.
+ * @param options `cursor` is the `nextCursor` of the previous page; `limit` is 1 to 100, by default 100.
  * @throws ApiError not_found; invalid_data for a cursor that is not an action of the wallet.
  */
 export async function listWalletActions(

@@ -70,7 +70,7 @@ async function findAccountForUpdate(context: AccountContext, id: string): Promis
  *
  * CHOICE: `search` matches anywhere in the name and ignores case.
  *
- * @param cursor the `nextCursor` of the previous page; `limit` is 1 to 100, and 100 by default.
+ * @param options `cursor` is the `nextCursor` of the previous page; `limit` is 1 to 100, by default 100.
  * @throws ApiError invalid_data for a cursor that is not an account of the app.
  */
 export async function listAccounts(
@@ -96,7 +96,7 @@ export async function listAccounts(
   };
 }
 
-/** Returns the account, or null. A string that cannot be an account id also gives null. */
+/** Returns the account; null for an unknown or malformed id. */
 async function getAccount(
   { app, em }: AccountContext,
   id: string,

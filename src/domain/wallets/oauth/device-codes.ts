@@ -28,7 +28,7 @@ const LETTERS = 'BCDFGHJKLMNPQRSTVWXZ';
 const USER_CODE_LENGTH = 8;
 const SECRET_BYTES = 32;
 
-/** Returns a random user code of eight letters, which have 34.5 bits. */
+/** Returns a random user code of eight letters, which have 34.5 bits of entropy. */
 function drawUserCode(entropy: Entropy): string {
   let code = '';
   while (code.length < USER_CODE_LENGTH) {
@@ -76,9 +76,9 @@ const LIFETIME_SECONDS = 900;
 const MAX_PENDING = 1_000;
 
 /**
- * CHOICE: clients without a secret share half of `MAX_PENDING`, and all such clients behind one network address get the
- * second number. Anyone can be such a client. They must not use up the codes of clients with a secret, and one network
- * must not use up the codes of other networks.
+ * CHOICE: clients without a secret share half of `MAX_PENDING`, and those behind one network address share the second
+ * number. Anyone can be such a client. They must not use up the codes of clients with a secret, and one network must
+ * not use up the codes of other networks.
  */
 const MAX_PUBLIC = MAX_PENDING / 2;
 const MAX_PUBLIC_OF_NETWORK = 25;

@@ -41,7 +41,7 @@ export async function currentVerificationKey(context: SigningKeyContext, appId: 
   return publicKeyOf(key.publicKey).export({ format: 'pem', type: 'spki' }).toString();
 }
 
-/** Creates a new key that signs the app's tokens from now on. */
+/** Creates a new key, with which the app's tokens are signed from now on. */
 export async function rotateSigningKey(context: SigningKeyContext, appId: string): Promise<void> {
   const current = await getCurrentKey(context, appId);
   if (current !== null) {
@@ -70,8 +70,8 @@ function base64UrlJson(value: object): string {
   return Buffer.from(JSON.stringify(value), 'utf8').toString('base64url');
 }
 
-// HOT: runs for every request with a user token. As for a wallet, the entity manager takes several times the CPU of
-// this read (bench `sqlite`, `postgres`).
+// HOT: runs for every request with a user token. The entity manager would take several times the CPU of this read
+// (bench `sqlite`, `postgres`).
 const selectPublicKey = prepareQuery<{ id: string; appId: string }, { public_key: string }>(
   (database, { id, appId }) =>
     database
@@ -81,7 +81,7 @@ const selectPublicKey = prepareQuery<{ id: string; appId: string }, { public_key
       .where('app_id', '=', appId),
 );
 
-/** Returns the public key under which tokens with this `kid` were signed for the app, or undefined. */
+/** Returns the public key with this `kid` under which the app's tokens were signed; undefined if there is none. */
 async function getVerificationKey(
   { em }: Pick<SigningKeyContext, 'em'>,
   { appId, kid }: { readonly appId: string; readonly kid: string },
@@ -126,7 +126,8 @@ function getCurrentKey({ em }: SigningKeyContext, appId: string): Promise<Stored
 }
 
 /**
- * Caches parsed keys by their text. Verifying tokens is faster with the same object, for which the library caches data.
+ * Caches parsed keys by their text. Verification is faster with the same key object, because the library caches data
+ * for it.
  */
 const publicKeys = new LRUCache<string, KeyObject>({ max: 1000 });
 
@@ -148,7 +149,7 @@ export const TOKEN_LIFETIME_SECONDS = 3600;
 /**
  * Returns the `iss` of the service's tokens.
  *
- * CHOICE: it is the wire prefix with a top-level domain, because branded clients expect that.
+ * CHOICE: it is the wire prefix with `.io`, because branded clients expect that.
  */
 function tokenIssuer(prefix: string): string {
   return `${prefix}.io`;

@@ -20,7 +20,7 @@ type Encoders = {
   readonly [Type in LinkedAccountInput['type']]: (input: InputOf<Type>, pointer: string) => Encoded;
 };
 
-/** Converts an e-mail address to lower case, in which addresses are compared and stored. */
+/** Converts an e-mail address to lower case, the form in which addresses are stored and compared. */
 export function normalizeEmail(address: string): string {
   return address.toLowerCase();
 }
@@ -47,10 +47,7 @@ function requirePhoneNumber(number: string, pointer: string): string {
   return normal;
 }
 
-/**
- * Returns the record of an account at a provider. Its subject identifies the account, and its public name also finds
- * it.
- */
+/** Returns the record of an account at a provider. The account is found by its subject, and also by its public name. */
 function oauth(details: {
   readonly subject: string;
   readonly username?: string | null | undefined;

@@ -25,7 +25,8 @@ interface UserPage {
 /**
  * Lists one page of the app's users, newest first.
  *
- * @param cursor the `nextCursor` of the previous page; `limit` is 1 to 100, and 100 by default.
+ * @param cursor the `nextCursor` of the previous page.
+ * @param limit 1 to 100, by default 100.
  * @throws ApiError invalid_data for a cursor that is not a user of the app.
  */
 export async function listUsers(

@@ -204,7 +204,8 @@ interface PageInput {
 /**
  * Lists one page of the app's wallets, newest first.
  *
- * @param cursor the `nextCursor` of the previous page; `limit` is 1 to 100, and 100 by default.
+ * @param cursor the `nextCursor` of the previous page.
+ * @param limit 1 to 100, by default 100.
  * @throws ApiError invalid_data for an unknown cursor, an invalid key, or both owner filters together.
  */
 export async function listWallets(
