@@ -30,10 +30,7 @@ export interface TransferReading {
 export interface WatchedAddresses {
   /** Returns those of the addresses that are watched. */
   among(addresses: readonly string[]): Promise<ReadonlySet<string>>;
-  /**
-   * Returns the watched Solana addresses that follow `address` in ascending order; without an `address`, the first
-   * ones.
-   */
+  /** Returns the watched Solana addresses after `address`, in ascending order. Undefined starts at the first one. */
   nextOnSolana(address: string | undefined, limit: number): Promise<readonly string[]>;
 }
 

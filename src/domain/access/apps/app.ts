@@ -11,15 +11,15 @@ import { readAppSettings } from './app-settings.ts';
 import { type AppSecretHash, drawAppSecret, getApp, hashAppSecret, secretsInForce } from './find-app.ts';
 import { keepTestCodes } from './test-account-codes.ts';
 
-// HOT: runs for every request with a user token. As for a wallet, the entity manager takes several times the CPU of
-// this read (bench `sqlite`, `postgres`).
+// HOT: runs for every request with a user token. The entity manager would take several times the CPU of this read
+// (bench `sqlite`, `postgres`).
 
 const selectApp = prepareQuery<{ id: string }, { id: string; secret_hashes: string; settings: string }>(
   (database, { id }) =>
     database.selectFrom('apps').select(['id', 'secret_hashes', 'settings']).where('id', '=', id),
 );
 
-/** A directory of apps that caches, so it must be told about changes. */
+/** A directory of apps. It must be told about changes, because its callers cache apps. */
 export interface StoredAppDirectory extends AppDirectory {
   /** Call after this process has changed an app or one of its secrets. */
   noteChange(): void;
@@ -56,7 +56,7 @@ export function createAppDirectory(orm: Orm, clock: Clock): StoredAppDirectory {
 export type AppContext = Pick<OperationContext, 'em' | 'entropy' | 'ids' | 'nowMs'>;
 
 interface NewApp {
-  /** A new id by default. The default secret is new, too. */
+  /** The default is a new id. */
   id?: string | undefined;
   name?: string | undefined;
   secret?: string | undefined;

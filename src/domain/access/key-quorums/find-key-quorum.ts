@@ -111,7 +111,7 @@ export interface Member {
 
 /**
  * Selects the ids of the key quorums in which a member counts: those that contain the member, and those that contain
- * one of the former.
+ * one of these key quorums.
  */
 export function membershipsOf(database: Kysely<Tables>, { kind, member }: Member) {
   const direct = database

@@ -1,8 +1,8 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 
 /**
- * One change of a key quorum, with the signed request that made it. The key store follows these changes to the
- * current members.
+ * One change of a key quorum, with the signed request that made it. The key store derives the current members from
+ * these changes.
  */
 export const KeyQuorumChangeEntity = defineEntity({
   name: 'KeyQuorumChange',

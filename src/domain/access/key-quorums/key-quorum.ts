@@ -88,7 +88,7 @@ function refuseTooMany(count: number): void {
   }
 }
 
-// CHOICE: a duplicate member is refused, not dropped, because the caller expects it to count twice.
+// CHOICE: a duplicate member is refused, not dropped, because the caller may expect it to count twice.
 function refuseDuplicateMembers(values: readonly string[], pointer: string): void {
   const seen = new Set<string>();
   for (const [index, value] of values.entries()) {
@@ -287,7 +287,7 @@ export async function checkKeyQuorumChange(
 
 /** A column in which another resource refers to a key quorum. */
 interface KeyQuorumReference {
-  /** The role of the key quorum for that resource, for error messages. */
+  /** The role of the key quorum for the resource, for error messages. */
   readonly as: string;
   readonly isNamed: (context: KeyQuorumContext, id: string) => Promise<boolean>;
 }

@@ -81,7 +81,7 @@ async function userKeysOf(
 
 /**
  * Reads the keys of users in the form that the key store expects. If a key quorum pins its users, the result also
- * contains the vouchers for their keys, and the voucher key that verifies these.
+ * contains the vouchers for their keys, and the voucher key that verifies these vouchers.
  */
 export async function knownUsers(
   context: Parameters<typeof userKeysOf>[0],
@@ -272,12 +272,12 @@ function baseOf(
   return users === undefined ? base : { ...base, users };
 }
 
-/** A bound for the query. An app has fewer key quorums of one and the same key. */
+/** A bound for the query. An app has fewer key quorums with the same single key. */
 const MAX_CANDIDATES = 100;
 
 /**
- * Calls the key store with these key quorums. If it refuses because of the owner, calls it once more, and adds the key
- * quorum that it has on record as the owner.
+ * Calls the key store with these key quorums. If the key store refuses because of the owner, calls it once more, with
+ * the key quorum that it has on record as the owner in addition.
  *
  * NOTE: an owner named by a single key can match several key quorums with that key. In earlier versions the key store
  * could record a different one than the database. The second call is safe, because the key store counts signatures for

@@ -14,8 +14,8 @@ export const OperatorEntity = defineEntity({
     secretHash: p.text().strictNullable(),
     createdAtMs: p.bigint('number'),
     /**
-     * When the operator was removed. The row stays, because the audit log names the operator, and because the admin
-     * port stays closed once an operator existed.
+     * When the operator was removed. The row stays, because the audit log refers to it, and because a server that has
+     * had operators never again admits callers without an operator's secret to the admin port.
      */
     removedAtMs: p.bigint('number').strictNullable(),
   },

@@ -49,8 +49,8 @@ async function readQuorumRows(context: ReadContext, ids: readonly string[]): Pro
 }
 
 /**
- * Returns the rows that `readQuorumRows` reads, from the cache of the unit of work if they are there. With the same
- * rows, the server counts the signatures of a request and the key store gets its records.
+ * Returns the rows that `readQuorumRows` reads, from the cache of the unit of work if they are there. So the server
+ * counts the signatures of a request with the same rows from which the key store gets its records.
  */
 export async function knownQuorumRows(
   context: ReadContext,

@@ -215,7 +215,7 @@ const itemKeys = {
   numbers: sql<string>`${sql.raw(NUMBER_KEY)}`,
 };
 
-/** Returns those of the given keys that items of the set have. A batch of transactions can look up many keys. */
+/** Returns the given keys that occur among the items of the set. A batch of transactions can look up many keys. */
 async function itemsHeld(
   database: Kysely<Tables>,
   conditionSetId: string,

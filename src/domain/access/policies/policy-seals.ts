@@ -13,8 +13,8 @@ import { type Authorization, evidenceOf } from '../owners/require-authorization.
 import type { StoredPolicy } from './find-policy.ts';
 import { PolicySealEntity } from './policy.entity.ts';
 
-// HOT: runs for every use of a wallet whose policies have owners. As for a wallet, the entity manager takes several
-// times the CPU of these reads (bench `sqlite`, `postgres`).
+// HOT: runs for every use of a wallet whose policies have owners. The entity manager would take several times the CPU
+// of these reads (bench `sqlite`, `postgres`).
 
 type ReadContext = Pick<OperationContext, 'app' | 'em'>;
 

@@ -373,8 +373,8 @@ export async function deletePolicyRule(
 }
 
 /**
- * Returns the action in the form that the app's policies evaluate. With the safeguard `strict_methods`, that is the
- * strict form.
+ * Returns the action in the form that the app's policies evaluate. With the safeguard `strict_methods`, this is the
+ * result of `strictly`.
  */
 export async function actionToEvaluate(
   context: Pick<OperationContext, 'app' | 'em' | 'notes' | 'safeguards'>,

@@ -230,7 +230,7 @@ export async function countEvents(em: SqlEntityManager): Promise<EventCount[]> {
 const RETENTION_MS = 30 * 24 * 60 * 60 * 1000;
 const DROPPED_AT_ONCE = 5_000;
 
-/** Keeps deliveries while they are pending, and for a month after they have ended. */
+/** The retention of deliveries: each is kept while it is pending, and for a month after it has ended. */
 export const expiringDeliveries: ExpiringTable = {
   ...{ table: 'webhook_deliveries', key: 'event_sequence', time: 'created_at_ms', keptMs: RETENTION_MS },
   isNeeded: ({ name }, beforeMs) => sql<boolean>`
@@ -239,7 +239,10 @@ export const expiringDeliveries: ExpiringTable = {
   `,
 };
 
-/** Keeps events until they are fanned out, for a month after that, and as long as they have deliveries. */
+/**
+ * The retention of events: each is kept until it is fanned out, for a month after that, and as long as it has
+ * deliveries.
+ */
 export const expiringEvents: ExpiringTable = {
   ...{ table: 'outbox_events', key: 'sequence', time: 'created_at_ms', keptMs: RETENTION_MS },
   isNeeded: ({ name, from, to }, beforeMs) => sql<boolean>`
@@ -251,7 +254,7 @@ export const expiringEvents: ExpiringTable = {
 
 /**
  * Deletes deliveries that ended more than a month ago, then events of that age without deliveries. Returns the number
- * of deleted rows. On PostgreSQL, expired partitions are dropped as a whole elsewhere, so it skips their rows.
+ * of deleted rows. On PostgreSQL, expired partitions are dropped elsewhere, so this function skips their rows.
  */
 export async function dropOldDeliveries(em: SqlEntityManager, nowMs: number): Promise<number> {
   const database = em.getKysely<Tables>();

@@ -297,7 +297,8 @@ async function requireBelowLimit(context: OperationContext): Promise<void> {
 /**
  * Updates the given fields of an endpoint.
  *
- * CHOICE: when an endpoint is enabled again, its pending deliveries are sent and its five days start over.
+ * CHOICE: when an endpoint is enabled again, its pending deliveries are sent. The five days of failures after which it
+ * is disabled start over.
  *
  * @throws ApiError not_found; invalid_data for an invalid URL or event type.
  */

@@ -65,7 +65,7 @@ export async function getVerifier(em: SqlEntityManager): Promise<NoteVerifier | 
 }
 
 /**
- * Signs a string as the log.
+ * Signs a string with the signing key of the log.
  *
  * @param textOf returns the string to sign, given the origin of the log.
  * @returns the signed note.

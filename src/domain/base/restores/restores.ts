@@ -34,14 +34,17 @@ export interface RestoredAccount {
 
 /** Values that change when a database is restored, copied or promoted. */
 export interface DatabaseIdentity {
-  /** The database; for a schema in a cluster, also a space and the node that has its rows: `<number>=<system>`. */
+  /**
+   * Identifies the database. For a schema of a distributed cluster, a space and the node with its rows follow, as
+   * `<number>=<system>`.
+   */
   readonly cluster: string;
   readonly timeline: number;
 }
 
 /**
- * Returns whether a cluster has moved a schema to another of its nodes. The coordinator is the same then, and the
- * number of the node another one. A node that was restored keeps its number.
+ * Returns whether a cluster has moved a schema to another of its nodes. A move leaves the coordinator the same and
+ * changes the number of the node. A node that was restored keeps its number.
  */
 export function isMoved(before: DatabaseIdentity, after: DatabaseIdentity): boolean {
   const [from, fromNode = ''] = before.cluster.split(' ');

@@ -91,7 +91,8 @@ const INTERRUPTED_AFTER_MS = 60_000;
  * Settles intents that a crash after the commit left in `processing`. Their changes are committed, and pending external
  * work, such as broadcasts, has its own job. So they are settled with their stored result.
  *
- * @param deadProcess if given, settles only the intents that this dead process was executing, however short ago.
+ * @param deadProcess if given, settles only the intents that this dead process was executing, even if it began
+ * recently.
  * @returns how many intents it settled.
  */
 export async function settleInterruptedIntents(

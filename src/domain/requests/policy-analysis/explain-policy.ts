@@ -150,7 +150,7 @@ function inRequest(error: unknown): unknown {
 const judgeableOperations = ['walletRpc', 'rawSignWallet', 'exportWallet', 'transferFromWallet'] as const;
 
 /**
- * Decodes the action of a wallet request as on execution, in the form that policies see.
+ * Decodes the action of a wallet request in the same way as its execution does, in the form that policies see.
  *
  * @param address the wallet's address. Without it, a call from the wallet to itself is not recognized.
  * @throws ApiError invalid_data, invalid_solana_transaction, not_supported: the errors of the operation for a request

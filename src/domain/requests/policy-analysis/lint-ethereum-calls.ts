@@ -35,7 +35,7 @@ export interface EthereumCall {
 
 const hex = (value: bigint): string => `0x${value.toString(16)}`;
 
-/** Returns the same call under each method that can make it. */
+/** Returns requests that make the call, one for each method that can make it. */
 export function callRequests(
   call: EthereumCall,
   more: Pick<TriedRequest, 'marks' | 'token'> = {},

@@ -35,7 +35,10 @@ const MAX_MESSAGES = 6;
 const MAX_CONTRACTS = 3;
 const MAX_LENGTH = 4_096;
 
-/** Yields the effects of a message that is signed without a transaction, also as its hash and as its bytes. */
+/**
+ * Yields the effects of messages that are signed without a transaction. Each message can also be signed as its hash or
+ * as its bytes.
+ */
 function* messageEffects(conditions: readonly ConditionInput[]): Generator<Effect> {
   for (const text of messagesFor(conditions)) yield messageEffect(text);
   for (const typedData of typedDataFor(conditions)) {
@@ -210,7 +213,9 @@ async function paymentEffect(call: EthereumCall): Promise<Effect> {
   };
 }
 
-/** Returns the same payment as a transfer, if the chain and its asset have names in the API. */
+/**
+ * Returns a request that makes the same payment as a transfer; empty if the chain or its asset has no name in the API.
+ */
 function transferOf({ to, value, chainId }: EthereumCall): readonly TriedRequest[] {
   const chain = chainOfCaip2(`eip155:${chainId}`);
   if (chain?.native === undefined || value === 0n) return [];

@@ -117,7 +117,7 @@ export function namedValues(
     .flatMap(({ value }) => value);
 }
 
-/** Returns the numbers at the boundaries of conditions, if they are below `limit`, and a small one. */
+/** Returns 1 and the numbers on both sides of the boundaries in conditions, as far as they are below `limit`. */
 export function boundaryNumbers(values: readonly string[], limit: bigint): readonly bigint[] {
   const numbers = values.filter((value) => /^(?:0x[0-9a-f]+|\d+)$/i.test(value)).map(BigInt);
   const candidates = [1n, ...numbers.flatMap((each) => [each + 1n, each])];

@@ -155,7 +155,7 @@ export function isSendingRequest(request: WalletRpcRequest): request is SendingR
 }
 
 /**
- * Reads from the chain what a send request needs.
+ * Plans a send request from the state of its chain.
  *
  * @throws the ApiError or SigningInputError of the sender for a request that cannot be executed.
  */
@@ -318,7 +318,7 @@ async function requireLinked(context: PlanContext, address: string): Promise<voi
 }
 
 /**
- * Reads from the chain what an RPC request needs.
+ * Reads the external data that an RPC request needs.
  *
  * @throws the ApiError or SigningInputError of the method for a request that cannot be executed.
  */

@@ -150,7 +150,8 @@ function prepareRpc(
 }
 
 /**
- * Prepares a request that only reads from a network. The result's `perform` returns the answer that the plan has read.
+ * Prepares a request that only reads from a network. The result's `perform` returns the network's response, which the
+ * plan has read.
  *
  * CHOICE: nothing is signed, but owner authorization and policies apply as for a signature, because only callers who
  * may use the wallet may call its RPC.

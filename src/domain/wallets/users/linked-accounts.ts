@@ -37,7 +37,7 @@ import { linkedAccountView, userView } from './user-view.ts';
 
 const HOUR_MS = 60 * 60_000;
 
-/** The key of an account of a kind that test accounts can have. */
+/** Identifies an account of a kind that test accounts can have. */
 interface NamedAccount {
   readonly type: string;
   /** The account in canonical form, or its `lookupKey`. */

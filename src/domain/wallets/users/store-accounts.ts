@@ -13,7 +13,7 @@ import type { WalletRow } from '../wallets/wallet.entity.ts';
 import { type LinkedAccountRecord, REPEATABLE_TYPES } from './linked-account-kinds.ts';
 import { searchTermsOf } from './list-users.ts';
 
-// KYSELY: an insertion that leaves out the accounts of other users and reports how many rows it has written.
+// KYSELY: the insertion skips accounts that other users have, and reports how many rows it has written.
 
 /** CHOICE: the maximum number of accounts of one user. Every response and event with the user contains all of them. */
 const MAX_ACCOUNTS = 500;

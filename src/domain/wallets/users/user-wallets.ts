@@ -43,7 +43,7 @@ export async function planWallets(
   return { inputs, keys: await createWalletKeys(context, types) };
 }
 
-/** A user with new wallets, and those of the wallets that events report. */
+/** A user with new wallets. `made` contains the wallets that events report. */
 export interface UserWithWallets {
   readonly user: StoredUser;
   readonly made: readonly LinkedAccountBaseWallet[];
@@ -101,7 +101,7 @@ export async function pregenerateWallets(
   return withWallets.user;
 }
 
-/** Records an event for each new wallet of a user that events report. */
+/** Records an event for each wallet in `made`. */
 export async function announceWallets(
   context: OperationContext,
   { user, made }: UserWithWallets,
@@ -160,7 +160,7 @@ async function smartAccount(context: OperationContext, wallet: WalletRow): Promi
   };
 }
 
-/** Returns the wallet in the form of the event, which the API defines only for these two chain types. */
+/** Returns the wallet in the form that events have; empty for other chain types, for which the API defines no form. */
 function announcement({ type, subject, wallet }: NewAccount): LinkedAccountBaseWallet[] {
   if (type === 'smart_wallet') return [{ type, address: subject, chain_type: 'ethereum' }];
   const chain_type = wallet?.chain_type;

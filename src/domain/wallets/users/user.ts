@@ -205,7 +205,7 @@ export async function deleteUser(context: OperationContext, userId: string): Pro
   });
 }
 
-/** Removes the row of a user, together with keys, sessions and devices. The accounts are already removed. */
+/** Deletes the row of a user, together with keys, sessions and devices. The caller has already removed the accounts. */
 export async function removeUser(
   { app, em, nowMs }: Pick<OperationContext, 'app' | 'em' | 'nowMs'>,
   { id, created_at_ms }: Pick<UserRow, 'id' | 'created_at_ms'>,

@@ -11,8 +11,8 @@ import type { Tables } from '../../tables.ts';
 const PAGE = 500;
 
 /**
- * CHOICE: the maximum number of wallets that are examined, so that the search ends in time. Most wallets have their
- * own owner.
+ * CHOICE: the maximum number of wallets that are examined, so that the search ends in time. Most wallets have an owner
+ * of their own, which must be read.
  */
 const MAX_EXAMINED = 100_000;
 
@@ -40,8 +40,8 @@ interface Row {
 
 /**
  * Finds wallets that their owner can no longer use, because the key quorum that the key store has on record as the
- * owner was deleted. An earlier version could leave the database with another key quorum of the same key. Archived
- * wallets are left out.
+ * owner was deleted. This can happen where an earlier version stored a different key quorum with the same key as the
+ * owner. Archived wallets are left out.
  */
 export async function findLostWallets(em: SqlEntityManager, most = MAX_EXAMINED): Promise<Examined> {
   const known = new Map<string, string>();
@@ -94,8 +94,8 @@ async function readOwners(
 }
 
 /**
- * Returns whether the server finds the key quorum that the key store has on record as the owner. Searches as a use of
- * the wallet does.
+ * Returns whether the server finds the key quorum that the key store has on record as the owner. It searches in the
+ * same way as when the wallet is used.
  */
 async function hasOwner(
   em: SqlEntityManager,

@@ -201,7 +201,7 @@ function quorumIdWith(walletId: string): string {
   return `q${digits.slice(-23)}`;
 }
 
-/** Returns the same authority with another owner, because a different key quorum than expected owns the wallet. */
+/** Returns the authority with another owner, for a wallet whose owner turned out to be a different key quorum. */
 export async function authorityWithOwner(
   context: Pick<PlanContext, 'app' | 'em'>,
   authority: WalletAuthority,

@@ -98,7 +98,7 @@ export async function detachAutomations(
   });
 }
 
-/** Lists the automations attached to a wallet, in the form that the wallet shows. */
+/** Lists the automations attached to a wallet, in the form in which the wallet's response shows them. */
 export async function attachedAutomations(
   { em }: Pick<OperationContext, 'em'>,
   wallet: FoundWallet,

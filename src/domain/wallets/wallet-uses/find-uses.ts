@@ -50,7 +50,7 @@ const columns = [
 /** CHOICE: the specification gives no retention time. A month of requests is enough to evaluate a policy change. */
 const LIFETIME_MS = 30 * 24 * 60 * 60 * 1000;
 
-/** Keeps uses until their lifetime ends. */
+/** The retention of uses: each is kept until its lifetime ends. */
 export const expiringUses: ExpiringTable = {
   ...{ table: 'wallet_uses', key: 'sequence', time: 'judged_at_ms', keptMs: LIFETIME_MS },
   isNeeded: ({ name }, beforeMs) => sql<boolean>`
@@ -64,7 +64,7 @@ export const USES_AT_ONCE = 1000;
 /**
  * Finds a denied use by the id of its trace or of its request. A request ends at its first denial.
  *
- * @param appId by default, any app.
+ * @param appId limits the search to one app.
  * @throws ApiError not_found
  */
 export async function findDenial(

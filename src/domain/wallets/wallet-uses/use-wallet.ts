@@ -166,7 +166,7 @@ interface UseRequest<Prepared extends PreparedUse> extends WalletUse {
 
 /** A use of a wallet that its owner or signer has authorized and that its policies allow. */
 export interface AuthorizedUse<Prepared extends PreparedUse = PreparedUse> {
-  /** Evidence for the key store is made from it. */
+  /** How the use was authorized. The evidence for the key store is derived from it. */
   readonly authorization: Authorization;
   /** The result of `prepare`. */
   readonly prepared: Prepared;

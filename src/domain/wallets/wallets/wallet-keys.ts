@@ -116,7 +116,7 @@ function pinFor(
   return policyOfParty(policies, 1 + signers.findIndex(({ signerId }) => signerId === party.signerId));
 }
 
-/** Loads a claim without policies: the authority, the records of these key quorums, and the evidence. */
+/** Loads a claim without policies: the authority, the records of the key quorums, and the evidence. */
 async function loadClaim(
   context: ClaimContext,
   authorization: Authorization,
@@ -150,8 +150,8 @@ function partyFieldsOf(wallet: Pick<WalletRow, 'policy_id' | 'additional_signers
 }
 
 /**
- * Has the key store seal a wallet's key under the authority that a request changes. The caller has locked the wallet.
- * Does nothing for a custodial wallet.
+ * Seals a wallet's key under the authority that results from a request. The caller has locked the wallet. Does nothing
+ * for a custodial wallet.
  *
  * @throws ApiError invalid_state for an intent whose signatures an earlier version collected.
  */
@@ -162,7 +162,7 @@ export async function changeAuthority(context: OperationContext, change: Authori
   const changed =
     key.authority === null
       ? await firstAuthority(context, key, change)
-      : await agreedAuthority(context, { ...key, authority: key.authority }, change);
+      : await derivedAuthority(context, { ...key, authority: key.authority }, change);
   if (changed === undefined) return;
   await context.em
     .getKysely<Tables>()
@@ -189,7 +189,7 @@ interface AuthorityChange {
  * Returns the key sealed under the authority that the key store derives from the request, which the previous owner
  * signed.
  */
-async function agreedAuthority(
+async function derivedAuthority(
   context: OperationContext,
   { authority, ...sealed }: StoredWalletKey & { readonly authority: string },
   { before, after, authorization }: AuthorityChange,
