@@ -5,15 +5,15 @@ export interface AuditActor {
   /** How the actor was identified. `anonymous` means that it was not identified. */
   readonly kind: 'app_secret' | 'user_token' | 'web_page' | 'oauth_client' | 'anonymous' | 'operator' | 'job';
   readonly appId?: string | undefined;
-  /** The app that was named together with rejected credentials. */
+  /** The app that was named together with rejected credentials, if any. */
   readonly claimedAppId?: string | undefined;
   readonly userId?: string | undefined;
   readonly sessionId?: string | undefined;
-  /** The fingerprints of the public keys whose signatures authorized the request. */
+  /** The fingerprints of the public keys whose signatures authorized the request, if any did. */
   readonly signers?: readonly string[] | undefined;
   readonly operatorId?: string | undefined;
   readonly role?: string | undefined;
-  /** Where an operator's call came from. */
+  /** Where an operator's call came from. Only for operators. */
   readonly origin?: string | undefined;
   readonly job?: string | undefined;
 }
@@ -34,14 +34,14 @@ export interface AuditRecord {
   readonly request?: string | undefined;
   /** Ids and roles by name. Never values that could be personal or secret. */
   readonly ids: Readonly<Record<string, string | readonly string[]>>;
-  /** The types of events that report changes beyond those that the operation implies. */
+  /** The types of events that report changes beyond those that the operation implies, if there are any. */
   readonly changes?: readonly string[] | undefined;
   readonly decision: 'allow' | 'deny';
   /** The status of the response, if there is one. */
   readonly status?: number | undefined;
-  /** The error code of a refusal. */
+  /** The error code, if the request was refused. */
   readonly code?: string | undefined;
-  /** The number of denials before this one that were not recorded. */
+  /** The number of denials before this one that were not recorded, if any. */
   readonly omitted?: number | undefined;
 }
 
@@ -50,7 +50,7 @@ export interface AuditedChange {
   readonly appId: string | null;
   /** The type of an event, such as `transaction.confirmed`, or another name. */
   readonly what: string;
-  /** The id of the changed resource. */
+  /** The id of the changed resource, if there is one. */
   readonly id: string | null;
 }
 

@@ -54,7 +54,7 @@ export interface IssuedCard {
 
 export interface CardChange {
   readonly status?: CardStatus | undefined;
-  /** The reason of a cancellation. */
+  /** Only with the status `canceled`: why the card is canceled. */
   readonly reason?: 'lost' | 'stolen' | undefined;
   /** The PIN as the user's page encrypted it. Only the issuer can decrypt it. */
   readonly encryptedPin?: string | undefined;

@@ -158,7 +158,7 @@ export interface FiatDepositReport {
   readonly transactionHash?: string | undefined;
   /** The delivered amount in base units; undefined until the transfer is sent. */
   readonly rawOutput?: bigint | undefined;
-  /** Why the deposit was refunded. */
+  /** Why the deposit was refunded, if it was. */
   readonly reason?: string | undefined;
   readonly reasonCode?: string | undefined;
   readonly atMs: number;
@@ -220,9 +220,9 @@ export type FiatPayoutState =
 export interface FiatPayout {
   readonly id: string;
   readonly state: FiatPayoutState;
-  /** The hash of the deposit that the provider found. */
+  /** The hash of the deposit; undefined until the provider finds it. */
   readonly depositHash?: string | undefined;
-  /** The amount that was paid to the bank, after all fees, in units of the currency. */
+  /** The amount that was paid to the bank, after all fees, in units of the currency. Undefined until then. */
   readonly paidAmount?: string | undefined;
   readonly refund?: { readonly caip2: string; readonly transactionHash: string } | undefined;
   readonly reason?: string | undefined;

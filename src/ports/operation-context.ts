@@ -27,7 +27,7 @@ export interface UnitNotes {
   readonly changes: AuditedChange[];
   /** Whether the unit has stored deliveries of events, so that the commit wakes the job that sends them. */
   hasDeliveries: boolean;
-  /** The last record that the unit has written to the audit log. */
+  /** The last record that the unit has written to the audit log; undefined before the first. */
   lastRecord: WrittenRecord | undefined;
   /** The settings of the app, so that all steps of a transaction use the same settings. */
   settings: { readonly appId: string; readonly text: string } | undefined;
@@ -182,9 +182,9 @@ export interface RequestProof {
   readonly sentBody?: () => string;
   /** `service-request-expiry` in Unix ms, if sent. */
   readonly expiryMs: number | undefined;
-  /** The user whose access token authenticated the request instead of the app secret. */
+  /** The user whose access token authenticated the request; undefined if the app secret did. */
   readonly userId: string | undefined;
-  /** The session of the access token. */
+  /** The session of the access token, if there is one. */
   readonly sessionId?: string | undefined;
   /** The network from which an OAuth client without a secret sent the request: an IPv4 address or an IPv6 /64. */
   readonly publicClientNetwork?: string | undefined;
@@ -192,7 +192,7 @@ export interface RequestProof {
   urlOf(path: string): string;
   /** Returns every canonical payload that a client may have signed for a proposed request. */
   payloadsOf(proposed: ProposedRequest): readonly Uint8Array[];
-  /** The signers of the intent that is being executed. They replace the signatures of the request. */
+  /** Only while an intent is executed: its signers, who replace the signatures of the request. */
   readonly agreement?: Agreement;
   /**
    * While an automation runs, the owner who authorized it in advance; null for a wallet without an owner. It replaces
@@ -210,7 +210,7 @@ export interface ProposedRequest {
   readonly url: string;
   /** The body; undefined if the request has none. */
   readonly body: unknown;
-  /** The `service-request-expiry` of the request that created the intent, in Unix ms. */
+  /** The `service-request-expiry` of the request that created the intent, in Unix ms; undefined if it had none. */
   readonly expiryMs: number | undefined;
 }
 

@@ -101,12 +101,12 @@ export interface RefusedRequest {
   readonly data: Readonly<Record<string, unknown>>;
   /** The parsed body. Undefined if it was not read. */
   readonly body: unknown;
-  /** The public keys whose signatures authorized the request. */
+  /** The public keys whose signatures authorized the request, if any did. */
   readonly signers?: ReadonlySet<string> | undefined;
   readonly responseHeaders: Readonly<Record<string, unknown>>;
   /** The value of `clock.now()` when the request arrived, in Unix ms. */
   readonly nowMs: number;
-  /** Facts about the resources of the request, read after the refusal. */
+  /** Facts about the resources of the request, read after the refusal. Undefined if none were read. */
   readonly resources?: RefusedResources | undefined;
 }
 
@@ -116,7 +116,9 @@ export interface RefusedResources {
   readonly names: ReadonlyMap<string, string>;
   /** The wallet that the path or the `address` of the body names, if it is archived. The time is in Unix ms. */
   readonly archived?: { readonly walletId: string; readonly atMs: number } | undefined;
-  /** The decision of the wallet's policy that denies a request that was refused for lack of funds. */
+  /**
+   * The decision of the wallet's policy, if a request was refused for lack of funds and the policy denies it as well.
+   */
   readonly denial?: PolicyDecision | undefined;
 }
 

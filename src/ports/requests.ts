@@ -123,7 +123,7 @@ export interface AnsweredRequest {
   readonly appId: string | undefined;
   readonly userId: string | undefined;
   readonly signatures: number;
-  /** The public keys whose signatures authorized the request. */
+  /** The public keys whose signatures authorized the request; undefined if no signature authorized it. */
   readonly signers: ReadonlySet<string> | undefined;
   readonly effects: readonly StoredEffects[];
   /** The status. 0 means that the connection was closed before the response. */

@@ -35,10 +35,10 @@ export const AggregationEntity = defineEntity({
     id: p.text().primary(),
     appId: p.text(),
     name: p.text(),
-    /** The definition as the request had it. */
+    /** The definition as in the request. */
     definition: jsonText<AggregationTerms>(),
     windowSeconds: p.integer(),
-    /** The key quorum that owns the aggregation. */
+    /** The key quorum that owns the aggregation; null without an owner. */
     ownerId: p.text().strictNullable(),
     createdAtMs: p.bigint('number'),
   },

@@ -231,7 +231,7 @@ interface ReadOptions {
   readonly hold: Hold;
   /** The result of `aggregationsFor`, if the caller has already read it. */
   readonly rows?: readonly CountedAggregation[] | undefined;
-  /** A sum that was read together with `rows`. */
+  /** A sum that was read together with `rows`, if any. */
   readonly known?: GroupSum | undefined;
 }
 

@@ -18,7 +18,7 @@ export const AttachmentEntity = defineEntity({
     id: p.text().primary(),
     walletId: p.text(),
     automationId: p.text(),
-    /** The parameters as the request had them. */
+    /** The parameters as in the request; null if it had none. */
     params: jsonText<SwapAttachmentParams>().strictNullable(),
     /** The key quorum that owned the wallet and gave the consent; null if the wallet had no owner. */
     agreedById: p.text().strictNullable(),
@@ -53,7 +53,7 @@ export const AutomationEntity = defineEntity({
     id: p.text().primary(),
     appId: p.text(),
     name: p.text().strictNullable(),
-    /** The key quorum that owns the automation. */
+    /** The key quorum that owns the automation; null without an owner. */
     ownerId: p.text().strictNullable(),
     /** 1 if the automation is enabled, otherwise 0. */
     isEnabled: p.integer(),
@@ -118,7 +118,7 @@ export const ExecutionEntity = defineEntity({
     updatedAtMs: p.bigint('number'),
     /** When a pending execution is run next; null once it is not pending. */
     nextRunAtMs: p.bigint('number').strictNullable(),
-    /** The process that last moved `nextRunAtMs` to claim the execution. */
+    /** The process that last moved `nextRunAtMs` to claim the execution; null before the first claim. */
     claimedBy: p.text().strictNullable(),
     /** Until this time, the execution is retried if a chain or service is unreachable. Null before the first run. */
     retryUntilMs: p.bigint('number').strictNullable(),

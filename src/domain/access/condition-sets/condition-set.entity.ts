@@ -42,7 +42,7 @@ export const ConditionSetEntity = defineEntity({
     id: p.text().primary(),
     appId: p.text(),
     name: p.text(),
-    /** The key quorum that owns the set. */
+    /** The key quorum that owns the set; null without an owner. */
     ownerId: p.text().strictNullable(),
     createdAtMs: p.bigint('number'),
   },

@@ -25,7 +25,7 @@ export function readPublicKey(key: string, pointer: string): string {
 /** The fields with which a body names the owner of a resource. */
 export interface OwnerFields {
   readonly owner?: { readonly public_key: string } | { readonly user_id: string } | null | undefined;
-  /** The id of a key quorum. */
+  /** The id of a key quorum; null removes the owner. */
   readonly owner_id?: string | null | undefined;
 }
 
@@ -123,7 +123,10 @@ async function quorumOfOne(
   return made;
 }
 
-/** Finds the key quorum that was created for this public key or user as an owner. It may have been changed since. */
+/**
+ * Finds the key quorum that was created for this public key or user as an owner; undefined if there is none. It may
+ * have been changed since.
+ */
 export async function findQuorumOf(
   { app, em }: KeyQuorumContext,
   kind: 'public_key' | 'user',

@@ -50,7 +50,7 @@ export async function operatorWithSecret(
   return (await em.findOne(OperatorEntity, { secretHash: hashOperatorSecret(secret) })) ?? undefined;
 }
 
-/** Hex SHA-256, as safe as a slow password hash for a secret of 32 random bytes. */
+/** Returns the hex SHA-256. For a secret of 32 random bytes, it is as safe as a slow password hash. */
 function hashOperatorSecret(secret: string): string {
   return hash('sha256', secret);
 }

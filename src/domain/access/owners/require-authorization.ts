@@ -266,7 +266,10 @@ export async function loadParties(
   ];
 }
 
-/** Finds the first party whose threshold the signatures of an intent reach, beginning with the owner. */
+/**
+ * Finds the first party whose threshold the signatures of an intent reach, beginning with the owner. Undefined if they
+ * reach none.
+ */
 export function findAgreed(
   parties: readonly EligibleParty[],
   agreement: Agreement,

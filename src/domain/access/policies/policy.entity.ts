@@ -40,7 +40,7 @@ export const PolicyEntity = defineEntity({
     rulesDigest: p.text(),
     /** Increases with each change of the rules. */
     revision: p.integer().default(0),
-    /** The key quorum that owns the policy. */
+    /** The key quorum that owns the policy; null without an owner. */
     ownerId: p.text().strictNullable(),
     createdAtMs: p.bigint('number'),
   },

@@ -35,7 +35,9 @@ export const LinkedAccountEntity = defineEntity({
     subject: p.text(),
     /** The `lookupKey` of the lower-case public name; null if accounts of this type have none. */
     username: p.text().strictNullable(),
-    /** The embedded wallet of the account. The account's address and keys are read from the wallet. */
+    /**
+     * The embedded wallet of the account, from which its address and keys are read. Null for accounts of other kinds.
+     */
     walletId: p.text().strictNullable(),
     /** JSON object with the other members of the wire object. For an embedded wallet it is only `wallet_index`. */
     details: p.text().default('{}'),

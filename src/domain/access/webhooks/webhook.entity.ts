@@ -92,7 +92,7 @@ export const WebhookEndpointEntity = defineEntity({
     lastFailingDay: p.integer(),
     /** A lower bound for the earliest `nextAttemptAtMs` of its deliveries; null without pending deliveries. */
     nextDueAtMs: p.bigint('number').strictNullable(),
-    /** The process that has claimed the endpoint, until `leasedUntilMs`. */
+    /** The process that has claimed the endpoint until `leasedUntilMs`; null if none has. */
     leaseOwner: p.text().strictNullable(),
     leasedUntilMs: p.bigint('number').strictNullable(),
     createdAtMs: p.bigint('number'),

@@ -145,7 +145,10 @@ async function startUnlessPresent(
   };
 }
 
-/** Returns the open execution for the asset, or the execution that handled the newest deposit. */
+/**
+ * Returns the open execution for the asset, or the execution that handled the newest deposit. Undefined if there is
+ * neither.
+ */
 async function existingExecution(
   { em }: OperationContext,
   {

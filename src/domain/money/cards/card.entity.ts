@@ -9,11 +9,11 @@ export const CardCustomerEntity = defineEntity({
     appId: p.text(),
     userId: p.text(),
     environment: p.text(),
-    /** When the user agreed to receive documents electronically. */
+    /** When the user agreed to receive documents electronically; null until then. */
     disclosureAcceptedAtMs: p.bigint('number').strictNullable(),
     /** JSON array with the ids of the bank's agreements that the user accepted. */
     acceptedAgreements: p.text(),
-    /** When the user last accepted agreements. */
+    /** When the user last accepted agreements; null before the first time. */
     agreementsAcceptedAtMs: p.bigint('number').strictNullable(),
     createdAtMs: p.bigint('number'),
   },

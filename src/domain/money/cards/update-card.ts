@@ -224,7 +224,10 @@ async function reportFor(
   return { status: 'inactive', againAtMs: isRecent ? nowMs + FREEZE_REPORTS.everyMs : null };
 }
 
-/** Reports the status to the issuer. Call it outside any transaction. */
+/**
+ * Reports the status to the issuer. Returns undefined if the issuer is not configured or refuses it. Call it outside
+ * any transaction.
+ */
 export async function reportToIssuer(
   { cardIssuers }: Pick<Services, 'cardIssuers'>,
   { card, status }: DueCard,

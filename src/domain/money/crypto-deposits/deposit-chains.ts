@@ -124,10 +124,10 @@ export async function findOrder(context: FindContext, walletId: string, orderId:
 }
 
 /**
- * Finds the first order of a wallet that started after a given time.
+ * Finds the first order of a wallet that started after a given time; null if there is none.
  *
  * @param after RFC 3339.
- * @throws ApiError not_found
+ * @throws ApiError not_found for an unknown wallet.
  */
 export async function findNextOrder(
   context: FindContext,

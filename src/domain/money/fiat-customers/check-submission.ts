@@ -25,7 +25,11 @@ export function checkPerson(
   checkDocuments(data.identifying_information, '/data/identifying_information');
 }
 
-/** Checks data about an organization, as `checkPerson` does for a user. */
+/**
+ * Checks data about an organization, in the same way as `checkPerson` checks data about a user.
+ *
+ * @throws ApiError invalid_data
+ */
 export function checkBusiness(
   data: KYBSubmitData,
   { isFirst, nowMs }: { readonly isFirst: boolean; readonly nowMs: number },

@@ -110,11 +110,11 @@ export interface BuiltTransaction {
   readonly action: PolicyAction;
   /** The sender's nonce. Undefined on chains without nonces, and for a nonce in a separate lane. */
   readonly nonce?: number | undefined;
-  /** The id of the transaction with a lower nonce that must reach the chain first. */
+  /** The id of the transaction with a lower nonce that must reach the chain first, if there is one. */
   readonly afterTransactionId?: string | undefined;
-  /** The EIP-7702 authorizations in the transaction, which use nonces of the sender or of other accounts. */
+  /** The EIP-7702 authorizations in the transaction, if any. They use nonces of the sender or of other accounts. */
   readonly authorizations?: readonly HeldAuthorization[] | undefined;
-  /** The signed transaction, with the field names of the API document. EVM only. */
+  /** The signed transaction, with the field names of the API document. Only on EVM chains. */
   readonly request?: object | undefined;
   /** Set when another party pays the gas: the paymaster of a user operation, or a fee payer who also signs. */
   readonly sponsorship?: 'operation' | 'fee_payer';

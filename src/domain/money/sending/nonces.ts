@@ -38,7 +38,10 @@ interface HeldNonce {
   /** The nonce of the transaction itself; null for a user operation. */
   readonly transactionNonce: number | null;
   readonly status: TransactionStatus;
-  /** The smart contract to which an authorization with this nonce delegates the account; 0x hex, lower case. */
+  /**
+   * The smart contract to which an authorization with this nonce delegates the account, as lower-case 0x hex. Null if
+   * the transaction itself has the nonce.
+   */
   readonly contract: string | null;
   readonly transactionId: string;
   /**
@@ -52,7 +55,7 @@ export interface FoundNonce {
   readonly nonce: number;
   /**
    * The id of our transaction that must reach the chain first: of the transactions that may stay unsent and have a
-   * lower nonce, the one with the highest nonce.
+   * lower nonce, the one with the highest nonce. Undefined if there is none.
    */
   readonly afterTransactionId: string | undefined;
 }

@@ -33,7 +33,7 @@ export interface BatchDraft {
 export interface CallsPlan extends EthereumPlan {
   /** Whether the transaction must also delegate the account to the executor. */
   readonly delegates: boolean;
-  /** The smart contract to which the account is delegated; 0x hex, lower case. */
+  /** The smart contract to which the account is delegated, as lower-case 0x hex; undefined if it is not delegated. */
   readonly delegate: string | undefined;
 }
 

@@ -246,9 +246,10 @@ export function withAuthorizationGas(transaction: EthereumTransaction): Ethereum
 /**
  * Simulates calls and returns the gas that they need.
  *
- * CHOICE: the calls of a Tempo batch are simulated one by one on the latest state, so a call that depends on an earlier
- * one fails here. If the first call fails, the batch is refused. If a later call fails, the caller must set the gas
- * limit.
+ * CHOICE: the calls of a Tempo batch are simulated one by one on the latest state. A call that depends on an earlier
+ * one therefore fails here, and the batch is refused.
+ *
+ * @throws ApiError what `refusalOf` returns if the first call fails; invalid_data if a later call fails.
  */
 export async function simulateAll(chain: EvmChain, calls: readonly EvmCall[]): Promise<bigint> {
   let units = 0n;

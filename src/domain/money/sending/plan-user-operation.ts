@@ -37,7 +37,7 @@ import {
 export interface OperationDraft {
   readonly caip2: string;
   readonly address: string;
-  /** One call, or several that run atomically. */
+  /** One call, or several that run atomically. Undefined if `calls` has them. */
   readonly transaction?: UnsignedEthereumTransaction | undefined;
   readonly calls?: readonly EthereumSendCallsCall[] | undefined;
   readonly dataSuffix?: string | undefined;

@@ -51,9 +51,11 @@ export function transactionView(row: TransactionRow): Transaction {
 
 /** The end of a page in each of the two lists that are merged: our own transactions, and the chain's transfers. */
 export interface TransactionCursor {
-  /** The last of our own transactions on the page. */
+  /** The last of our own transactions on the page and the pages before it; undefined if there were none. */
   readonly row: { readonly createdAtMs: number; readonly id: string } | undefined;
-  /** The position of the last transfer of the chain on the page. */
+  /**
+   * The position of the last transfer of the chain on the page and the pages before it; undefined if there were none.
+   */
   readonly position: string | undefined;
 }
 

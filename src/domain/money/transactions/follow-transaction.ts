@@ -52,7 +52,7 @@ type AdvanceContext = Pick<OperationContext, 'chains' | 'em' | 'ids' | 'notes' |
 export interface Finding {
   readonly status: TransactionStatus;
   readonly inclusion?: Inclusion | undefined;
-  /** Why the transaction failed or reverted. */
+  /** Why the transaction failed or reverted, if it did. */
   readonly reason?: string | undefined;
   /** Whether this state is final. */
   readonly isSettled: boolean;

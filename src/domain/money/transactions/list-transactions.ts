@@ -286,7 +286,10 @@ function listOf(value: string | readonly string[]): string[] {
 
 interface SeenTransfers {
   readonly transfers: readonly ChainTransfer[];
-  /** The position in the chain's list down to which it was read. Everything newer is included. */
+  /**
+   * The position in the chain's list down to which it was read, including everything newer. Undefined if nothing was
+   * read.
+   */
   readonly readTo: string | undefined;
 }
 

@@ -122,14 +122,14 @@ interface SignedTransaction {
   readonly signedBytes: Uint8Array;
   readonly nonce?: number | undefined;
   /**
-   * The id of the earlier transaction that must reach the chain first. It belongs to the same wallet action or has a
-   * lower nonce.
+   * The id of the earlier transaction that must reach the chain first, if there is one. It belongs to the same wallet
+   * action or has a lower nonce.
    */
   readonly afterTransactionId?: string | undefined;
-  /** The authorizations that use a nonce when the transaction is included. */
+  /** The authorizations that use a nonce when the transaction is included, if any. */
   readonly authorizations?: readonly HeldAuthorization[] | undefined;
   readonly referenceId?: string | undefined;
-  /** The signed transaction, with the field names of the API document. */
+  /** The signed transaction, with the field names of the API document. Only on EVM chains. */
   readonly transactionRequest?: object | undefined;
   readonly plainTransfer?: PlainTransfer | undefined;
   /** Whether `hash` is the hash of a user operation, whose transaction has no hash yet. */

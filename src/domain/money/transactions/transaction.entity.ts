@@ -82,7 +82,7 @@ export const TransactionEntity = defineEntity({
      * When the chain is polled next; null once the state is final. Polling moves this time, which serves as a lease.
      */
     nextCheckAtMs: p.bigint('number').strictNullable(),
-    /** The process that last moved `nextCheckAtMs` to claim the transaction. */
+    /** The process that last moved `nextCheckAtMs` to claim the transaction; null before the first claim. */
     claimedBy: p.text().strictNullable(),
   },
   indexes: [

@@ -96,7 +96,7 @@ interface ActionType {
    * of an external step shows what it delivered. `failure_reason` is added to them.
    */
   outcome(ended: EndedSteps): object;
-  /** Returns details of the failure in addition to those of the failed step. */
+  /** Returns details of the failure in addition to those of the failed step. Undefined if there are none. */
   failureDetails?(ended: EndedSteps): object | undefined;
   /** Returns the fee that an exchange took, if any. It is recorded as usage once the action has succeeded. */
   providerFee?(ended: EndedSteps): ProviderFee | undefined;
@@ -125,7 +125,9 @@ const NO_ADDRESS = `0x${'0'.repeat(40)}`;
 /** The values that deposits and withdrawals store for their outcome. */
 export interface EarnOutcomeTerms {
   readonly wallet_address: string;
-  /** The amount that the approvals before the deposit allow the vault to take, in base units. */
+  /**
+   * The amount that a separate approval before the deposit allows the vault to take, in base units. Absent without one.
+   */
   readonly allowance?: string;
 }
 
@@ -258,7 +260,7 @@ export interface SwapOutcomeTerms {
   /** For a swap by a router: filters for the movements whose sums are the spent and the received amount. */
   readonly spent?: MovementPattern;
   readonly received?: MovementPattern;
-  /** The allowance that the step before the swap gave to the router. */
+  /** The allowance that a separate approval before the swap gave to the router. Absent without one. */
   readonly allowance?: {
     readonly token_address: string;
     readonly spender: string;

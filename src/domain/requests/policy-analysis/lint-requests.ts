@@ -262,7 +262,7 @@ function aptosPayment(sender = `0x${'11'.repeat(32)}`): Uint8Array {
   );
 }
 
-/** prefix || transaction, which Ed25519 signs without another hash. */
+/** Returns prefix || transaction, which Ed25519 signs without another hash. */
 function aptosSigningMessage(transaction: Uint8Array): Uint8Array {
   return concatBytes(sha3_256(utf8ToBytes('APTOS::RawTransaction')), transaction);
 }

@@ -128,7 +128,7 @@ interface DecisionChange {
   /** The unit that decides: the first unit that is not allowed, else the first unit. */
   readonly unit: string | null;
   readonly outcome: string;
-  /** The draft's rule that decides. */
+  /** The draft's rule that decides; null if none does. */
   readonly rule_id: string | null;
   readonly rule_name: string | null;
 }

@@ -205,7 +205,8 @@ interface Sponsorable {
 type Request = RpcRequest<'eth_sign7702Authorization'>;
 
 /**
- * Reads the wallet's transaction count from the chain, for an authorization without a nonce.
+ * Reads the wallet's transaction count from the chain, for an authorization without a nonce. Undefined if the
+ * authorization has a nonce.
  *
  * @throws ApiError invalid_data for an authorization for every chain without a nonce; not_supported;
  * transaction_broadcast_failure.
@@ -255,7 +256,7 @@ export type RpcPlan =
   | {
       readonly kind: 'signature';
       readonly pendingCount?: bigint | undefined;
-      /** The smart wallet that will verify the signature. */
+      /** The smart wallet that will verify the signature, if the request asks for one. */
       readonly smartAccount?: SmartAccount | undefined;
     };
 

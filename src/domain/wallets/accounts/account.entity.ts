@@ -20,7 +20,7 @@ export const AccountEntity = defineEntity({
     id: p.text().primary(),
     appId: p.text(),
     displayName: p.text().strictNullable(),
-    /** The name in lower case, which the `search` of the list reads. */
+    /** The name in lower case, which the `search` of the list reads; null without a name. */
     searchName: p.text().strictNullable(),
     createdAtMs: p.bigint('number'),
   },

@@ -282,8 +282,8 @@ function namesOf(name: string | null): Pick<StoredAccount, 'displayName' | 'sear
 }
 
 /**
- * Creates the ids and keys of new wallets before the first statement. That statement begins the transaction, and on
- * SQLite all other requests wait for it to end.
+ * Creates the ids and keys of new wallets, except custodial ones, before the first statement. That statement begins the
+ * transaction, and on SQLite all other requests wait for it to end.
  */
 async function drawKeys(
   context: OperationContext,

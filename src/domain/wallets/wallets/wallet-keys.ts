@@ -106,7 +106,10 @@ export async function askUnderRecordedOwner<Claim extends KeyUseClaim | undefine
   );
 }
 
-/** Returns the pin of the policy that applies to the party that authorized a request: the owner or a signer. */
+/**
+ * Returns the pin of the policy that applies to the party that authorized a request, the owner or a signer. Null if
+ * that policy is not pinned.
+ */
 function pinFor(
   policies: WalletPolicies,
   signers: readonly AdditionalSigner[],

@@ -98,13 +98,13 @@ export const WalletEntity = defineEntity({
     publicKey: p.text().strictNullable(),
     displayName: p.text().strictNullable(),
     externalId: p.text().strictNullable(),
-    /** The key quorum that owns the wallet. */
+    /** The key quorum that owns the wallet; null without an owner. */
     ownerId: p.text().strictNullable(),
     /** The wallet's policy. The API shows it as the only element of `policy_ids`. */
     policyId: p.text().strictNullable(),
     /** JSON array of `{signer_id, override_policy_ids?}` in wire form. `wallet_signers` indexes it. */
     additionalSigners: p.text().default('[]'),
-    /** `user` or `organization`. */
+    /** `user` or `organization`; null before the wallet is assigned. */
     entityType: p.text().strictNullable(),
     entityId: p.text().strictNullable(),
     entityAssignmentId: p.text().strictNullable(),
