@@ -6,7 +6,7 @@ export interface ChainTransfer {
   readonly hash: string;
   readonly sender: string;
   readonly recipient: string;
-  /** The contract (EVM) or mint (Solana) of the token; null for the native asset. */
+  /** The smart contract (EVM) or mint (Solana) of the token; null for the native asset. */
   readonly tokenAddress: string | null;
   readonly rawAmount: bigint;
   readonly blockNumber: bigint;
@@ -146,7 +146,7 @@ export interface TransactionMovements {
 
 /** One movement of an asset. Addresses are 0x hex in upper or lower case. */
 export interface TokenMovement {
-  /** The token contract; null for the native asset. */
+  /** The smart contract of the token; null for the native asset. */
   readonly token: string | null;
   /** The sender; the zero address for a mint. */
   readonly from: string;
@@ -203,9 +203,9 @@ export interface EvmChain extends Chain {
    */
   movementsOf(hash: string): Promise<TransactionMovements | undefined>;
   /**
-   * Makes a read-only call and returns its return data, which is empty if the call reverts or if there is no contract
-   * at the address. `isConstant` means that the result never changes, so all nodes must return the same one. `settle`
-   * chooses from the results of all nodes, or returns undefined if they differ too much to be trusted.
+   * Makes a read-only call and returns its return data, which is empty if the call reverts or if no smart contract is
+   * at the address. `isConstant` means that the result never changes, so all nodes must return the same result.
+   * `settle` chooses from the results of all nodes, or returns undefined if they differ too much to be trusted.
    */
   read(call: {
     readonly to: string;
@@ -214,7 +214,7 @@ export interface EvmChain extends Chain {
     readonly settle?: (answers: readonly Uint8Array[]) => Uint8Array | undefined;
   }): Promise<Uint8Array>;
   /**
-   * Returns the code at an address: empty for a plain account, `ef0100` || contract for a delegated account
+   * Returns the code at an address: empty for a plain account, `ef0100` || smart contract for a delegated account
    * (EIP-7702).
    */
   code(address: string): Promise<Uint8Array>;
@@ -224,7 +224,7 @@ export interface EvmChain extends Chain {
 
 /** Broadcasts user operations (`encodeSponsoredOperation`) and pays their gas. Hashes are user operation hashes. */
 export interface Bundler extends Pick<Chain, 'broadcast' | 'statusOf'> {
-  /** The contract that pays the gas. */
+  /** The smart contract that pays the gas. */
   readonly paymaster: string;
 }
 
@@ -239,7 +239,7 @@ export interface EvmCall {
   /** The gas price that the code sees (GASPRICE). Default: the base fee. */
   readonly gasPrice?: bigint;
   readonly accessList?: readonly { readonly address: string; readonly storageKeys: readonly string[] }[];
-  /** The contract to which the sender delegates in the simulation. Needs no signed authorization. */
+  /** The smart contract to which the sender delegates in the simulation. Needs no signed authorization. */
   readonly delegatedTo?: string;
 }
 
@@ -310,7 +310,7 @@ export interface SwapOrder {
   readonly sender: string;
   /** The account that receives the output. */
   readonly recipient: string;
-  /** The contract of the token; null for the native asset. */
+  /** The smart contract of the token; null for the native asset. */
   readonly tokenIn: string | null;
   readonly tokenOut: string | null;
   /** The amount of the input or output, depending on `amountType`, in base units. */
@@ -323,7 +323,7 @@ export interface SwapOrder {
 export interface SwapRoute {
   /** The calls that the sender makes, in order. The spender needs an allowance first. */
   readonly calls: readonly { readonly to: string; readonly value: bigint; readonly data: Uint8Array }[];
-  /** The contract that takes the input by an allowance; null if the calls themselves send the input. */
+  /** The smart contract that takes the input by an allowance; null if the calls themselves send the input. */
   readonly spender: string | null;
   /** The expected input, and the maximum that the calls spend. */
   readonly rawInput: bigint;
@@ -371,7 +371,7 @@ interface IncentiveReward {
   readonly proof: readonly string[];
 }
 
-/** The rewards of an account on one chain, and the contract that pays them. */
+/** The rewards of an account on one chain, and the smart contract that pays them. */
 export interface IncentiveRewards {
   readonly distributor: string;
   readonly rewards: readonly IncentiveReward[];

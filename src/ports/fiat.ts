@@ -116,7 +116,7 @@ export interface FiatAsset {
   readonly chain: string;
   /** The name of the asset in the API, for example `usdc`. */
   readonly asset: string;
-  /** The contract (EVM, TRON) or mint (Solana); null for the native asset. */
+  /** The smart contract (EVM, TRON) or mint (Solana); null for the native asset. */
   readonly tokenAddress: string | null;
   readonly decimals: number;
 }

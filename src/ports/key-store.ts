@@ -161,7 +161,7 @@ export interface KeyStore {
   /**
    * Seals a wallet's key under an authority, if it was sealed without one.
    *
-   * @throws for a key that has an authority.
+   * @throws KeyStoreError for a key that already has an authority.
    */
   sealUnderAuthority(sealed: SealedKey, binding: SealBinding, authority: WalletAuthority): Promise<SealedKey>;
   /**

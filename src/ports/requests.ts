@@ -84,7 +84,7 @@ export interface SingleUse {
    * Stores the payloads as used, in the transaction of `em`.
    *
    * @throws StaleReadError when a concurrent request has used one of them.
-   * @throws ApiError zero_correct_authorization_signatures when one was used for an intent.
+   * @throws ApiError zero_correct_authorization_signatures when an intent has used one of them.
    */
   keep(em: SqlEntityManager, request: SignedRequest, used: UsedPayloads): Promise<void>;
   /** Replaces the stored response, in the transaction of `em`. */

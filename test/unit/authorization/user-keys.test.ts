@@ -112,7 +112,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       [
         'its number is that of several users',
         { claims: { sub: 2 ** 53 } },
-        'the claim `sub` is a number that JSON does not have exactly: send a text',
+        'the claim `sub` is a number that JSON cannot represent exactly: send a string',
       ],
     ])('is refused when %s', async (_, parts, reason) => {
       await configure({ verification_key: pemOf(rsa) });

@@ -36,7 +36,8 @@ const MAX_AGGREGATIONS = 10;
 /**
  * Creates an aggregation. It counts only requests that are signed after its creation.
  *
- * @throws ApiError invalid_aggregation_format for an invalid definition, and when the app already has ten aggregations.
+ * @throws ApiError invalid_aggregation_format for an invalid definition, and when the app already has ten aggregations;
+ * invalid_data for an owner that does not exist.
  */
 export async function createAggregation(
   context: OperationContext,

@@ -361,8 +361,8 @@ async function recordEntries(
   { em, ids, nowMs }: Pick<OperationContext, 'em' | 'ids' | 'nowMs'>,
   entries: readonly Entry[],
 ): Promise<void> {
-  // CHOICE: a contribution that could not be decoded is recorded as 0, as documented. Only its own request treats it
-  // as unreadable.
+  // CHOICE: a contribution that could not be decoded adds 0 to the recorded total, as documented. Only its own request
+  // treats it as unreadable.
   const counted = sumsOf(entries).filter(({ sum }) => sum > 0n);
   const rows = counted.map(({ aggregationId, groupKey, sum }) => ({
     id: ids.cuid2(),

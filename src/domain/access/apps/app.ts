@@ -64,7 +64,7 @@ interface NewApp {
 }
 
 /**
- * Creates an app. Only this result contains the text of the secret, which is not stored.
+ * Creates an app. Only this result contains the secret itself, which is not stored.
  *
  * @throws ApiError resource_already_exists when there is an app with this id.
  */

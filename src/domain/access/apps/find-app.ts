@@ -26,7 +26,7 @@ export function listApps(em: SqlEntityManager): Promise<App[]> {
   return em.find(AppEntity, {}, { orderBy: { createdAtMs: 'asc', id: 'asc' } });
 }
 
-/** An app secret as stored: only its digest, never the text. */
+/** An app secret as stored: only its digest, never the secret itself. */
 export interface AppSecretHash {
   /** Hex SHA-256 of the secret's UTF-8 bytes. */
   hash: string;

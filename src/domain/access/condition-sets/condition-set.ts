@@ -87,7 +87,7 @@ export function conditionSetView({ id, name, ownerId, createdAtMs }: StoredCondi
 /**
  * Creates an empty condition set.
  *
- * @throws ApiError invalid_data for a missing owner.
+ * @throws ApiError invalid_data for an owner that does not exist.
  */
 export async function createConditionSet(
   context: OperationContext,

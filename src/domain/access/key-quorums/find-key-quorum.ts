@@ -143,7 +143,7 @@ export async function requireKeyQuorums(
 ): Promise<void> {
   const distinct = [...new Set(ids)];
   if (distinct.length === 0) return;
-  // Locks the key quorum so that it cannot be deleted before the reference to it is stored.
+  // Lock the key quorums, so that none is deleted before the reference to it is stored.
   const rows = await selectForKeyShare(context, distinct).execute();
   const missing = distinct.filter((id) => !rows.some((row) => row.id === id));
   if (missing.length > 0) throw missingKeyQuorums(missing, pointer);
@@ -157,7 +157,7 @@ function missingKeyQuorums(ids: readonly string[], pointer: string): ApiError {
 }
 
 /**
- * Selects rows and locks them against deletion.
+ * Returns a query that selects key quorums and locks them against deletion.
  *
  * KYSELY: the entity manager has no key-share lock.
  */

@@ -81,7 +81,7 @@ export async function subjectsOf(
 /**
  * Creates the voucher keys of the apps whose logins the key store verifies. Run it when a server starts.
  *
- * @returns the apps that do not exist.
+ * @returns the ids of those apps that do not exist.
  */
 export async function makeVoucherKeys({
   em,

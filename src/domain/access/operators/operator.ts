@@ -173,7 +173,7 @@ interface AddingContext extends RecordingContext {
 const MAX_OPERATORS = 100;
 
 /**
- * Adds an operator to an app. Only this result contains the text of the secret, which is not stored.
+ * Adds an operator to an app. Only this result contains the secret itself, which is not stored.
  *
  * @throws ApiError not_found; invalid_request when the app already has the maximum number of operators.
  */

@@ -8,7 +8,7 @@ import { OrganizationSecretEntity, type StoredOrganizationSecret } from './organ
 import { findOrganization, type OrganizationContext } from './organization.ts';
 
 /**
- * Creates a secret for an organization. Only this result contains the text of the secret, which is not stored.
+ * Creates a secret for an organization. Only this result contains the secret itself, which is not stored.
  *
  * @throws ApiError not_found
  */

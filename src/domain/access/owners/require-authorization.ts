@@ -164,7 +164,7 @@ export interface Eligible {
  *
  * @throws ApiError `missing_or_empty_authorization_header`, `incorrect_quantity_of_authorization_signatures`,
  * `user_session_keys_expired`, `no_valid_user_session_keys`, `zero_correct_authorization_signatures`,
- * `insufficient_correct_authorization_signatures`.
+ * `insufficient_correct_authorization_signatures`; `request_expired` if the app's settings require an earlier expiry.
  */
 export async function requireAuthorization(
   context: OperationContext,

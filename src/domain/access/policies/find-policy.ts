@@ -69,7 +69,7 @@ export async function listPolicies(
   { app, em }: PolicyContext,
   { cursor, limit = MAX_PAGE }: { cursor?: string | undefined; limit?: number | undefined },
 ): Promise<{ policies: Omit<StoredPolicy, 'rules'>[]; nextCursor: string | null }> {
-  // A list leaves out the rules, because those of one policy can be a megabyte long.
+  // A list omits the rules, because the rules of one policy can be a megabyte long.
   const exclude = ['rules'] as const;
   const after =
     cursor === undefined
@@ -139,7 +139,7 @@ export async function requirePolicies(
 }
 
 /**
- * Selects rows and locks them against deletion.
+ * Returns a query that selects the chain type of a policy and locks the policy against deletion.
  *
  * KYSELY: the entity manager has no key-share lock.
  */

@@ -240,8 +240,7 @@ export const expiringDeliveries: ExpiringTable = {
 };
 
 /**
- * The retention of events: each is kept until it is fanned out, for a month after that, and as long as it has
- * deliveries.
+ * The retention of events: each is kept until it is fanned out, for at least a month, and as long as it has deliveries.
  */
 export const expiringEvents: ExpiringTable = {
   ...{ table: 'outbox_events', key: 'sequence', time: 'created_at_ms', keptMs: RETENTION_MS },

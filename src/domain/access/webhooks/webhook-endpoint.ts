@@ -25,7 +25,7 @@ import {
 /** The entry of `event_types` that subscribes to every type. */
 const EVERY_TYPE = '*';
 
-/** The type of a test event. Every endpoint receives it, regardless of its event types. */
+/** The type of a test event. The tested endpoint receives it, whatever its event types are. */
 export const TEST_TYPE = 'service.test';
 
 /**
@@ -164,7 +164,7 @@ const DEFAULT_OVERLAP_SECONDS = 86_400;
 const MAX_SECRETS = 5;
 
 /**
- * Creates, seals and stores a new secret of an endpoint. Returns its text, which appears nowhere but in the response.
+ * Creates, seals and stores a new secret of an endpoint. Returns the secret itself, which appears only in the response.
  */
 async function createWebhookSecret(context: OperationContext, endpointId: string): Promise<string> {
   const secretBytes = context.entropy.bytes(SECRET_BYTES);

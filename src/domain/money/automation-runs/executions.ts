@@ -52,7 +52,7 @@ const selectDue = prepareQuery(dueOf);
  * INVARIANT: for each wallet, chain and asset, only the oldest open execution is claimed. A later execution would sweep
  * the same money while the transactions of the first one are pending.
  *
- * @param busy CAIP-2 ids of chains whose executions are left out.
+ * @param busy CAIP-2 ids of busy chains, whose executions are not claimed.
  */
 export async function claimDueExecutions(
   em: SqlEntityManager,

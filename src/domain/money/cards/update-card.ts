@@ -183,7 +183,7 @@ export interface DueCard {
 /**
  * Claims cards with changes to report, most overdue first. The claim of a dead process expires.
  *
- * @param busy environments whose cards are left out.
+ * @param busy the busy environments, whose cards are not claimed.
  */
 export async function claimDueCards(
   em: SqlEntityManager,

@@ -231,7 +231,7 @@ export async function expediteChecks(
 /**
  * Claims due customers, most overdue first. The claim of a dead process is released or expires.
  *
- * @param busy providers whose customers are left out.
+ * @param busy the busy providers, whose customers are not claimed.
  */
 export async function claimDueCustomers(
   em: SqlEntityManager,

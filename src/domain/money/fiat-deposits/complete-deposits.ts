@@ -53,7 +53,7 @@ const selectDue = prepareQuery<Wanted, SentDeposit>(dueOf);
 /**
  * Claims sent deposits whose transactions are due for a check, most overdue first.
  *
- * @param busy chains whose deposits are left out, under the names that deposits use.
+ * @param busy the busy chains, under the names that deposits use. Their deposits are not claimed.
  */
 export async function claimSentDeposits(
   em: SqlEntityManager,

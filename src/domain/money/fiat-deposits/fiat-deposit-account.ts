@@ -319,7 +319,7 @@ const AGAIN_MS = 2000;
 /**
  * Claims accounts that wait for their instructions, and deactivated accounts that are still open at the provider.
  *
- * @param busy providers whose accounts are left out.
+ * @param busy the busy providers, whose accounts are not claimed.
  */
 export async function claimDueAccounts(
   em: SqlEntityManager,

@@ -48,7 +48,7 @@ const selectDue = prepareQuery<Wanted, DueTransaction>(dueOf);
  * Claims transactions that are due for a status check, most overdue first, by moving their next check. Until then, no
  * other process claims them. The claim of a dead process is released or expires.
  *
- * @param busy CAIP-2 ids of chains whose transactions are left out.
+ * @param busy CAIP-2 ids of busy chains, whose transactions are not claimed.
  */
 export async function claimDueTransactions(
   em: SqlEntityManager,

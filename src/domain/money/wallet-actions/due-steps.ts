@@ -40,7 +40,7 @@ export interface StepSystem {
 }
 
 interface WantedSteps {
-  /** The systems whose steps are left out. */
+  /** The busy systems, whose steps are not claimed. */
   readonly busy: readonly StepSystem[];
   readonly limit: number;
 }
@@ -60,7 +60,7 @@ export type ExternalProgress =
   | { readonly kind: 'refused'; readonly reason: string };
 
 /**
- * Claims external steps of these kinds that are due for polling, most overdue first, by moving their next check. Until
+ * Claims external steps of the given kinds that are due for polling, most overdue first, by moving their next check. Until
  * then, no other process claims them. The claim of a dead process is released or expires.
  */
 export async function claimDueExternalSteps(
@@ -180,7 +180,7 @@ const selectUnread = prepareQuery(unreadOf);
 /**
  * Claims steps whose effects must be read, in the same way as `claimDueExternalSteps`.
  *
- * @param busy CAIP-2 ids of chains whose steps are left out.
+ * @param busy CAIP-2 ids of busy chains, whose steps are not claimed.
  */
 export async function claimUnreadSteps(
   em: SqlEntityManager,

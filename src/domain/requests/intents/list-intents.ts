@@ -167,8 +167,9 @@ function signedBy(em: ListContext['em'], { kind, member }: Member) {
 }
 
 /**
- * Selects the intents that a user need not sign again: those that the user signed with an unexpired key, and those
- * where all key quorums with this user, including nested ones, count expired keys (see `countsInAgreement`).
+ * Selects the intents that a user need not sign again: those that the user signed with an unexpired key, and those for
+ * which every key quorum with this user, including nested key quorums, counts expired keys as well (see
+ * `countsInAgreement`).
  */
 function signedForNow({ em, nowMs }: ListContext, user: Member) {
   const isPinned = sql<boolean>`exists (

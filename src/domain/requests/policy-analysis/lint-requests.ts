@@ -157,7 +157,7 @@ const preimages: Readonly<Record<string, MakePreimage>> = {
  */
 const hashed: ReadonlySet<string> = new Set(['bitcoin-taproot', 'pearl', 'starknet']);
 
-/** Chain types on which `raw_sign` signs the given bytes as they are, so they may be those of a transaction. */
+/** Chain types on which `raw_sign` signs the given bytes as they are, so the bytes may be a transaction. */
 const unhashed: ReadonlySet<string> = new Set(['aptos', 'movement']);
 
 /** Returns a `raw_sign` request for a whole transaction, on chain types where `raw_sign` needs no hash. */

@@ -294,7 +294,10 @@ const KEEP_GRANTS_MS = 3_660 * DAY_MS;
 /** Longer than the longest window in which wrong codes count. */
 const KEEP_WRONG_MS = HOUR_MS;
 
-/** Deletes device codes, tokens and grants that can no longer be used, and returns how many. */
+/**
+ * Deletes device codes, tokens and grants that can no longer be used, and wrong codes that no longer count. Returns how
+ * many rows it deleted.
+ */
 export async function dropExpiredOauth(
   em: SqlEntityManager,
   { nowMs, machineMs }: { readonly nowMs: number; readonly machineMs: number },

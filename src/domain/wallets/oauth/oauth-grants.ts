@@ -20,8 +20,8 @@ import { type OauthDeviceCode, OauthDeviceCodeEntity, OauthRefreshTokenEntity } 
 const MAX_LISTED = 1_000;
 
 /**
- * Lists the active grants, newest first. A user gets the user's own grants; a caller with the app secret gets all
- * grants of the app.
+ * Lists the grants that were not revoked, newest first. A user gets the user's own grants; a caller with the app secret
+ * gets all grants of the app.
  */
 export async function listGrants({ app, em, proof }: OperationContext): Promise<GrantView[]> {
   const grants = await em.find(

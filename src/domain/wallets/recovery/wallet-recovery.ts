@@ -31,8 +31,8 @@ interface Users {
 /**
  * Creates wallets that a primary signer uses and a recovery user can also use. Creates all of them or none.
  *
- * CHOICE: each user can sign alone, because the owner is a key quorum of both with threshold 1. If the recovery user's
- * token names the primary signer, both are the same user.
+ * CHOICE: each user can sign alone, because the owner is a key quorum of both with threshold 1. If a `custom_auth`
+ * account of the recovery user names the primary signer, both are the same user.
  *
  * @throws ApiError invalid_data; linked_to_another_user; resource_conflict when an external id is taken, which also
  * refuses a repeated request.

@@ -31,8 +31,8 @@ import { UserSessionEntity } from './session.entity.ts';
  * Logs in the user of a test account and opens a session.
  *
  * @param planned the result of `findTestAccount`.
- * @throws ApiError invalid_credentials where test logins are blocked and for a frozen user; allowlist_rejected;
- * user_does_not_exist for an unknown user under `no-signup`.
+ * @throws ApiError invalid_credentials where test logins are blocked, for an account that cannot be used yet and for a
+ * frozen user; allowlist_rejected; user_does_not_exist for an unknown user under `no-signup`.
  */
 export async function logInWithCode(
   context: OperationContext,

@@ -15,8 +15,8 @@ const keyTypes: Readonly<Record<Algorithm, string>> = { RS256: 'RSA', ES256: 'EC
 /**
  * Reads the user's id from a token that the app's own login issued.
  *
- * The signature and `exp` are verified, and `aud` when the app lists audiences; `iss` is not. If a token's `kid` is not
- * in the key set, the set is fetched again. A token without `kid` may be signed by any key of its algorithm.
+ * The signature and `exp` are verified, and `aud` when the app lists audiences; `iss` is not. If no key in the key set
+ * fits the token, the set is fetched again. A token without `kid` may be signed by any key of its algorithm.
  *
  * @throws ApiError missing_or_invalid_token; failed_to_fetch_jwks_uri_document when the key set cannot be fetched.
  */
@@ -34,7 +34,7 @@ export async function verifyCustomerToken(
   if (userId !== undefined) return userId;
   const isNumber = typeof claim === 'number';
   throw invalidToken(
-    `the claim \`${settings.user_id_claim}\` is ${isNumber ? 'a number that JSON does not have exactly: send a text' : 'missing'}`,
+    `the claim \`${settings.user_id_claim}\` is ${isNumber ? 'a number that JSON cannot represent exactly: send a string' : 'missing'}`,
   );
 }
 

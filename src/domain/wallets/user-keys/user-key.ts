@@ -84,7 +84,7 @@ interface NewUserKey {
 }
 
 /**
- * Creates a key that signs for a user for one hour. Earlier keys stay valid.
+ * Creates a key that signs for a user for at most one hour. Earlier keys stay valid.
  *
  * @param sessionId the session with which the key ends. Without it, the key ends by time alone.
  * @param recipientPublicKey encrypts the private key. Without it, the private key is returned in plain text.
@@ -242,7 +242,7 @@ interface AuthenticateInput<Body> {
 }
 
 /**
- * Issues a key that signs for the user of a token for an hour, and lists the user's wallets.
+ * Issues a key that signs for the user of a token for at most an hour, and lists the user's wallets.
  *
  * @throws ApiError missing_or_invalid_token, invalid_data, failed_to_fetch_jwks_uri_document, and not_found when the
  * user does not exist or is not a member of a key quorum.

@@ -49,9 +49,9 @@ interface NamedAccount {
  * that sign for the quorum. So the app's settings can require a signature by the user's key, or delay the use of a new
  * account.
  *
- * CHOICE: under `user_key`, a user who cannot log in and has no live key needs no signature, because there is no key to
- * sign with. The app decides who that user is. Every account counts as a way to log in, not only the kinds that this
- * server accepts today.
+ * CHOICE: the rule covers changes of every kind of account, not only of the kinds with which users can log in today.
+ * Under `user_key`, a user who cannot log in and has no live key needs no signature, because there is no key to sign
+ * with. The app decides who that user is.
  *
  * @returns the time from which a new account may be used to log in, Unix ms; null if it may be used immediately.
  * @throws ApiError what `requireAuthorization` throws.
@@ -275,8 +275,9 @@ type TransferContext = OperatorContext & Pick<OperationContext, 'app'>;
  *
  * The event of the transfer reports the deletion, so `user.deleted` is not recorded as well.
  *
- * @throws ApiError not_found; invalid_data for a transfer to the same user; invalid_state when the first user has
- * another account or a wallet, or the second user already has an account of that kind.
+ * @throws ApiError not_found; invalid_data for a transfer to the same user; invalid_state when the first user does not
+ * have exactly one account, owns a wallet or belongs to a key quorum, or when the second user already has an account of
+ * that kind.
  */
 export async function transferAccount(
   operator: OperatorContext,
@@ -346,7 +347,7 @@ async function lockBoth(context: TransferContext, fromUserId: string, toUserId: 
 }
 
 /**
- * Refuses to delete a user who owns a wallet, because nobody could satisfy the key quorum of the wallet's owner any
+ * Refuses to delete a user who owns a wallet or belongs to a key quorum, because nobody could sign for the user any
  * more.
  */
 async function requireNoWallets({ em }: TransferContext, { row, linkedAccounts }: StoredUser): Promise<void> {

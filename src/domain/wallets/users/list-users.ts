@@ -66,7 +66,7 @@ async function readCursor({ app, em }: UserContext, cursor: string): Promise<num
   throw invalidQuery('cursor', 'expected the `next_cursor` of a previous page');
 }
 
-// The length of the longest e-mail address, in bytes. CHOICE: longer texts are not indexed for search; only an exact
+// The length of the longest e-mail address, in bytes. CHOICE: longer strings are not indexed for search; only an exact
 // look-up finds them.
 const MAX_TERM_BYTES = 254;
 

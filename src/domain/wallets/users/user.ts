@@ -129,7 +129,7 @@ export async function batchCreateUsers(
   return results;
 }
 
-/** Returns the result of `work`, or the ApiError that it throws. */
+/** Returns the result of `work`, or the refusal that it throws. Rethrows internal errors. */
 async function outcomeOf<T>(work: () => Promise<T>): Promise<T | ApiError> {
   try {
     return await work();
@@ -205,7 +205,10 @@ export async function deleteUser(context: OperationContext, userId: string): Pro
   });
 }
 
-/** Deletes the row of a user, together with keys, sessions and devices. The caller has already removed the accounts. */
+/**
+ * Deletes the row of a user, together with keys, sessions, devices and registrations with providers, and cancels the
+ * user's cards. The caller has already removed the accounts.
+ */
 export async function removeUser(
   { app, em, nowMs }: Pick<OperationContext, 'app' | 'em' | 'nowMs'>,
   { id, created_at_ms }: Pick<UserRow, 'id' | 'created_at_ms'>,
@@ -326,8 +329,8 @@ async function endSessions(
 }
 
 /**
- * Makes the cards of the user due, so that a job reports the freeze to their issuers. Cards of a frozen user cannot
- * pay.
+ * Makes the cards of the user due, so that a job reports the freeze, or its end, to their issuers. Cards of a frozen
+ * user cannot pay.
  */
 async function announceToIssuers(
   { em, nowMs }: Pick<OperationContext, 'em' | 'nowMs'>,
