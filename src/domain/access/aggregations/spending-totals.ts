@@ -289,7 +289,7 @@ function storedKey(groupKey: string): string {
   return groupKey.length > MAX_STORED_KEY ? `sha256:${hash('sha256', groupKey)}` : groupKey;
 }
 
-/** Returns an action's contributions to an aggregation, one per group. */
+/** Returns an action's contributions to an aggregation: one for each unit that meets the aggregation's conditions. */
 export function contributionsOf(
   row: Pick<CountedAggregation, 'id' | 'definition'>,
   action: PolicyAction,

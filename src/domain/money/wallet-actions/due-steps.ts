@@ -60,8 +60,8 @@ export type ExternalProgress =
   | { readonly kind: 'refused'; readonly reason: string };
 
 /**
- * Claims external steps of the given kinds that are due for polling, most overdue first, by moving their next check. Until
- * then, no other process claims them. The claim of a dead process is released or expires.
+ * Claims external steps of the given kinds that are due for polling, most overdue first, by moving their next check.
+ * Until then, no other process claims them. The claim of a dead process is released or expires.
  */
 export async function claimDueExternalSteps(
   em: SqlEntityManager,
