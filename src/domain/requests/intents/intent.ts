@@ -40,8 +40,9 @@ type Proposing<Id extends ProposableId> = Operations[ProposingOperation[Id]];
  * Creates an intent for a request. The intent waits for signatures of the resource's owner, or of an additional signer
  * where one is allowed. It waits for 72 hours or until the `service-request-expiry` of this request.
  *
- * @throws ApiError not_found; invalid_request for a resource without an owner; the errors with which the proposed
- * operation would refuse the request, as far as they do not depend on the time of execution.
+ * @throws ApiError not_found; invalid_request for a resource without an owner; request_expired without an expiry, if
+ * the app's settings require one; the errors with which the proposed operation would refuse the request, as far as they
+ * do not depend on the time of execution.
  */
 export async function proposeIntent<Id extends ProposableId>(
   context: OperationContext,

@@ -353,8 +353,9 @@ export function proposalOf(operationId: string): AnyProposal {
 /**
  * Plans the request of an intent, in case this signature is the last one needed.
  *
- * @returns the plan for `run` of the same proposal, where both are typed; undefined for a request that needs no plan.
- * @throws the errors of the proposed operation's plan.
+ * @returns the plan for `run` of the same proposal, where both are typed; undefined for a request that needs no plan,
+ * and for an intent that is not pending.
+ * @throws ApiError not_found; the errors of the proposed operation's plan.
  */
 export async function planProposed(context: PlanContext, intentId: string): Promise<unknown> {
   const {
