@@ -4,7 +4,7 @@ import { type ConfigFile, type NamedSection, namedSections, type World } from '.
 import { ApiError } from '../errors.ts';
 import type { OperationId } from '../generated/operations.ts';
 import type { ControlContext } from '../sandbox/control-plane.ts';
-import { type ReadBalance, raiseBalance } from '../sandbox/controllable-chains.ts';
+import { type ReadBalance, raiseBalance } from '../sandbox/faucet.ts';
 import { requestValidators } from '../sandbox/generated/request-validators.js';
 import type { AddSandboxFaultRequest, FundSandboxAddressRequest } from '../sandbox/generated/schemas.ts';
 import { addFault } from '../sandbox/handlers/faults.ts';

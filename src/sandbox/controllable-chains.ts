@@ -1,9 +1,6 @@
-import { assetNamed } from '../engine/assets/known-assets.ts';
 import { chainNamed, chainOfCaip2 } from '../engine/assets/known-chains.ts';
 import { invalidField } from '../errors.ts';
 import type { Incentives, VaultRates } from '../ports/chains.ts';
-import type { ControlContext } from './control-plane.ts';
-import type { FundSandboxAddressRequest } from './generated/schemas.ts';
 
 // The interface of the simulated chains that the control plane uses.
 
@@ -68,6 +65,24 @@ interface AssetBooks {
   readonly given: bigint;
   readonly minted: bigint;
   readonly held: Readonly<Record<string, bigint>>;
+}
+
+/** Both reserves of a pool, or both amounts of a trade, in base units and in the order of the pool's tokens. */
+type PoolAmounts = readonly [bigint, bigint];
+
+/** A pool whose trades keep the product of its two reserves, apart from its fee. */
+export interface Pool {
+  readonly caip2: string;
+  readonly address: string;
+  readonly tokens: readonly [string, string];
+  readonly reserves: PoolAmounts;
+  /** The trades of the transaction that was asked for, in order. */
+  readonly trades: readonly {
+    readonly paidIn: PoolAmounts;
+    readonly paidOut: PoolAmounts;
+    readonly before: PoolAmounts;
+    readonly after: PoolAmounts;
+  }[];
 }
 
 /** The amount of an asset that an address holds, in base units. */
@@ -219,6 +234,14 @@ export interface ControllableChains {
   abis(): Promise<ControllableAbis>;
   /** Returns the books of every asset, in base units. */
   books(): Promise<readonly AssetBooks[]>;
+  /**
+   * Returns the pools of simulated EVM chains, of one chain or of all chains in use. With the hash of a transaction,
+   * only the pools in which it traded, in order.
+   */
+  pools(query: {
+    readonly caip2: string | undefined;
+    readonly hash: string | undefined;
+  }): Promise<readonly Pool[]>;
   /** Returns the balances of addresses in the assets that have a price, on the EVM, Solana and Tron chains in use. */
   holdings(addresses: readonly string[]): Promise<readonly AddressHolding[]>;
   /** Controls the vaults and rewards of EVM chains. */
@@ -269,121 +292,4 @@ export function rpcChain(chains: ControllableChains, chain: string): string {
 /** Returns whether the nodes of a simulated chain offer JSON-RPC. */
 export function hasJsonRpc(caip2: string): boolean {
   return /^(eip155|solana):/.test(caip2);
-}
-
-const pointers = { address: '/address', tokenAddress: '/token_address', rawAmount: '/raw_amount' } as const;
-
-type Faucet = Pick<ControlContext, 'chains' | 'runDueJobs'>;
-
-/** Reads the balance of an address in base units. A `tokenAddress` of null means the native asset. */
-export type ReadBalance = (caip2: string, address: string, tokenAddress: string | null) => Promise<bigint>;
-
-/**
- * Brings the balance of an address up to the amount. Returns whether it was lower.
- *
- * @throws ApiError invalid_data
- */
-export async function raiseBalance(
-  body: FundSandboxAddressRequest,
-  context: Faucet,
-  readBalance: ReadBalance,
-): Promise<boolean> {
-  const deposit = await readDeposit(body, context);
-  const { caip2, tokenAddress, address, rawAmount } = deposit;
-  const held = await readBalance(caip2, address, tokenAddress);
-  if (held >= rawAmount) return false;
-  await payOut({ ...deposit, rawAmount: rawAmount - held }, context);
-  return true;
-}
-
-/**
- * Reads a deposit from the faucet.
- *
- * @throws ApiError invalid_data
- */
-export async function readDeposit(body: FundSandboxAddressRequest, { chains }: Faucet) {
-  const caip2 = requireSimulated(chains, body.chain);
-  const { address, symbol } = body;
-  const tokenAddress = tokenAddressOf(caip2, body);
-  // CHOICE: by default, a new token has the number of decimals that is usual on its chain.
-  const defaultDecimals = caip2.startsWith('eip155:') ? 18 : 6;
-  const decimals = (await chains.decimalsOf(caip2, tokenAddress)) ?? body.decimals ?? defaultDecimals;
-  return { caip2, address, symbol, tokenAddress, decimals, rawAmount: rawAmountOf(body, decimals) };
-}
-
-/**
- * Makes a deposit.
- *
- * @throws ApiError invalid_data for a deposit that the chain rejects.
- */
-export async function payOut(
-  { caip2, ...deposit }: Awaited<ReturnType<typeof readDeposit>>,
-  { chains, runDueJobs }: Faucet,
-) {
-  const funded = await chains.fund(caip2, deposit);
-  if ('fault' in funded) throw invalidField(pointers[funded.fault], funded.message);
-  await runDueJobs();
-  return funded;
-}
-
-/** The native asset for the fees of several transactions, in units, by the namespace of the chain. */
-const gasUnits: Readonly<Record<string, string>> = { eip155: '0.1', solana: '0.1', tron: '100' };
-
-/**
- * Adds enough of the native asset for the fees of several transactions. On a chain without one, such as Tempo, fees are
- * paid in tokens, and nothing is added.
- *
- * @throws ApiError invalid_data
- */
-export async function payGas(
-  { chain, address }: Pick<FundSandboxAddressRequest, 'chain' | 'address'>,
-  context: Faucet,
-): Promise<void> {
-  const caip2 = requireSimulated(context.chains, chain);
-  const known = chainOfCaip2(caip2);
-  if (known !== undefined && known.native === undefined) return;
-  const [namespace = ''] = caip2.split(':');
-  await payOut(await readDeposit({ chain, address, amount: gasUnits[namespace] ?? '1' }, context), context);
-}
-
-/**
- * Returns the amount in base units. The body has exactly one of `amount` and `raw_amount`.
- *
- * @throws ApiError invalid_data
- */
-function rawAmountOf(
-  body: { readonly amount?: string | undefined; readonly raw_amount?: string | undefined },
-  decimals: number,
-): bigint {
-  const { amount, raw_amount: raw } = body;
-  if ((amount === undefined) === (raw === undefined)) {
-    throw invalidField('/amount', 'expected either `amount` or `raw_amount`');
-  }
-  if (raw !== undefined) return BigInt(raw);
-  const [whole = '', fraction = ''] = amount!.split('.');
-  if (fraction.length > decimals) {
-    throw invalidField('/amount', `expected at most ${decimals} decimal places, got ${fraction.length}`);
-  }
-  return BigInt(whole + fraction.padEnd(decimals, '0'));
-}
-
-/**
- * Returns the address of the token that the body names, by address or by asset name. Returns null for the native
- * asset.
- *
- * @throws ApiError invalid_data
- */
-function tokenAddressOf(
-  caip2: string,
-  body: { readonly asset?: string | undefined; readonly token_address?: string | null | undefined },
-): string | null {
-  const { asset, token_address: tokenAddress } = body;
-  if (asset === undefined) return tokenAddress ?? null;
-  if (tokenAddress !== undefined) throw invalidField('/asset', 'expected either `asset` or `token_address`');
-  const chain = chainOfCaip2(caip2);
-  const known = chain && assetNamed(chain, asset);
-  if (known === undefined) {
-    throw invalidField('/asset', `\`${asset}\` has no known address on this chain; use \`token_address\``);
-  }
-  return known.tokenAddress;
 }

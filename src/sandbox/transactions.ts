@@ -200,13 +200,18 @@ function feeOf(caip2: string, feePaid: string, terms: Terms): SandboxTransaction
   return { asset, amount };
 }
 
+/** Returns the symbol and the decimals of an asset. An unknown token is counted in base units. */
+export function termsIn(terms: Terms, caip2: string, tokenAddress: string | null): AssetTerms {
+  return terms.get(keyOf(caip2, tokenAddress)) ?? { symbol: null, decimals: 0 };
+}
+
 /** Returns an amount of an asset for display. The amount of an unknown token is in base units. */
 export function amountView(
   caip2: string,
   { tokenAddress, rawAmount }: { readonly tokenAddress: string | null; readonly rawAmount: bigint },
   terms: Terms,
 ) {
-  const { symbol, decimals } = terms.get(keyOf(caip2, tokenAddress)) ?? { symbol: null, decimals: 0 };
+  const { symbol, decimals } = termsIn(terms, caip2, tokenAddress);
   const token = tokenAddress === null ? null : normalizeAddress(tokenAddress);
   return {
     asset: symbol ?? token ?? caip2,

@@ -403,6 +403,16 @@ export const definition: Definition = {
         "responses": {}
       }
     },
+    "/_sandbox/pools": {
+      "get": {
+        "operationId": "listPools",
+        "tags": [
+          "chains"
+        ],
+        "summary": "List liquidity pools",
+        "responses": {}
+      }
+    },
     "/_sandbox/earn/rewards": {
       "post": {
         "operationId": "addEarnReward",

@@ -439,6 +439,18 @@ export interface Operations {
     body: undefined;
     response: schemas.AppOperators;
   };
+  /** List liquidity pools */
+  listPools: {
+    path: {};
+    query: {
+      /** Name or CAIP-2 id of an EVM chain. The default is all chains in use. */
+      chain?: string | undefined;
+      /** Hash of a transaction in a block. */
+      transaction_hash?: string | undefined;
+    };
+    body: undefined;
+    response: schemas.SandboxPools;
+  };
   /** List requests or wait for the next one */
   listRequests: {
     path: {};
@@ -1466,6 +1478,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     method: "GET",
     path: "/_sandbox/apps/{app_id}/operators",
     tag: "operators",
+    successStatus: 200,
+    hasBody: false,
+    bodyRequired: false,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
+  listPools: {
+    id: "listPools",
+    method: "GET",
+    path: "/_sandbox/pools",
+    tag: "chains",
     successStatus: 200,
     hasBody: false,
     bodyRequired: false,

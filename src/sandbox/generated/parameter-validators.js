@@ -5330,6 +5330,162 @@ function validateListOperators(data, { instancePath = "", parentData, parentData
  return errors === 0;
 }
 
+function validateListPools(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
+    validateListPools.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    if (data.path !== void 0) {
+     let data0 = data.path;
+     const _errs1 = errors;
+     if (errors === _errs1) {
+      if (!(data0 && typeof data0 == "object" && !Array.isArray(data0))) {
+       validateListPools.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+       return false;
+      }
+     }
+     var valid0 = _errs1 === errors;
+    } else {
+     var valid0 = true;
+    }
+    if (valid0) {
+     if (data.query !== void 0) {
+      let data1 = data.query;
+      const _errs3 = errors;
+      if (errors === _errs3) {
+       if (data1 && typeof data1 == "object" && !Array.isArray(data1)) {
+        if (data1.chain !== void 0) {
+         let data2 = data1.chain;
+         const _errs5 = errors;
+         if (typeof data2 !== "string") {
+          let dataType0 = typeof data2;
+          let coerced0 = void 0;
+          if (dataType0 == "object" && Array.isArray(data2) && data2.length == 1) {
+           data2 = data2[0];
+           dataType0 = typeof data2;
+           if (typeof data2 === "string") {
+            coerced0 = data2;
+           }
+          }
+          if (!(coerced0 !== void 0)) {
+           if (dataType0 == "number" || dataType0 == "boolean") {
+            coerced0 = "" + data2;
+           } else if (data2 === null) {
+            coerced0 = "";
+           } else {
+            validateListPools.errors = [{ instancePath: instancePath + "/query/chain", schemaPath: "#/properties/query/properties/chain/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
+          }
+          if (coerced0 !== void 0) {
+           data2 = coerced0;
+           if (data1 !== void 0) {
+            data1["chain"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs5) {
+          if (typeof data2 === "string") {
+           if (ucs2length(data2) > 64) {
+            validateListPools.errors = [{ instancePath: instancePath + "/query/chain", schemaPath: "#/properties/query/properties/chain/maxLength", keyword: "maxLength", params: { limit: 64 }, message: "must NOT have more than 64 characters" }];
+            return false;
+           }
+          }
+         }
+         var valid1 = _errs5 === errors;
+        } else {
+         var valid1 = true;
+        }
+        if (valid1) {
+         if (data1.transaction_hash !== void 0) {
+          let data3 = data1.transaction_hash;
+          const _errs7 = errors;
+          if (typeof data3 !== "string") {
+           let dataType1 = typeof data3;
+           let coerced1 = void 0;
+           if (dataType1 == "object" && Array.isArray(data3) && data3.length == 1) {
+            data3 = data3[0];
+            dataType1 = typeof data3;
+            if (typeof data3 === "string") {
+             coerced1 = data3;
+            }
+           }
+           if (!(coerced1 !== void 0)) {
+            if (dataType1 == "number" || dataType1 == "boolean") {
+             coerced1 = "" + data3;
+            } else if (data3 === null) {
+             coerced1 = "";
+            } else {
+             validateListPools.errors = [{ instancePath: instancePath + "/query/transaction_hash", schemaPath: "#/properties/query/properties/transaction_hash/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             return false;
+            }
+           }
+           if (coerced1 !== void 0) {
+            data3 = coerced1;
+            if (data1 !== void 0) {
+             data1["transaction_hash"] = coerced1;
+            }
+           }
+          }
+          if (errors === _errs7) {
+           if (typeof data3 === "string") {
+            if (ucs2length(data3) > 66) {
+             validateListPools.errors = [{ instancePath: instancePath + "/query/transaction_hash", schemaPath: "#/properties/query/properties/transaction_hash/maxLength", keyword: "maxLength", params: { limit: 66 }, message: "must NOT have more than 66 characters" }];
+             return false;
+            } else {
+             if (!pattern5.test(data3)) {
+              validateListPools.errors = [{ instancePath: instancePath + "/query/transaction_hash", schemaPath: "#/properties/query/properties/transaction_hash/pattern", keyword: "pattern", params: { pattern: "^0x[0-9a-fA-F]{64}$" }, message: 'must match pattern "^0x[0-9a-fA-F]{64}$"' }];
+              return false;
+             }
+            }
+           }
+          }
+          var valid1 = _errs7 === errors;
+         } else {
+          var valid1 = true;
+         }
+        }
+       } else {
+        validateListPools.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+        return false;
+       }
+      }
+      var valid0 = _errs3 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.headers !== void 0) {
+       let data4 = data.headers;
+       const _errs9 = errors;
+       if (errors === _errs9) {
+        if (!(data4 && typeof data4 == "object" && !Array.isArray(data4))) {
+         validateListPools.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+         return false;
+        }
+       }
+       var valid0 = _errs9 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateListPools.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateListPools.errors = vErrors;
+ return errors === 0;
+}
+
+const pattern5 = new RegExp("^0x[0-9a-fA-F]{64}$", "u");
 function validateListRequests(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -10332,7 +10488,7 @@ function validateUploadSnapshot(data, { instancePath = "", parentData, parentDat
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (!pattern5.test(data1)) {
+           if (!pattern6.test(data1)) {
             validateUploadSnapshot.errors = [{ instancePath: instancePath + "/path/name", schemaPath: "#/properties/path/properties/name/pattern", keyword: "pattern", params: { pattern: "^[a-z0-9][a-z0-9._-]{0,63}$" }, message: 'must match pattern "^[a-z0-9][a-z0-9._-]{0,63}$"' }];
             return false;
            }
@@ -10389,7 +10545,7 @@ function validateUploadSnapshot(data, { instancePath = "", parentData, parentDat
  return errors === 0;
 }
 
-const pattern5 = new RegExp("^[a-z0-9][a-z0-9._-]{0,63}$", "u");
+const pattern6 = new RegExp("^[a-z0-9][a-z0-9._-]{0,63}$", "u");
 function validateUseVerificationPage(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -10551,6 +10707,7 @@ export {
  validateListFaults as listFaults,
  validateListOperatorRecords as listOperatorRecords,
  validateListOperators as listOperators,
+ validateListPools as listPools,
  validateListRequests as listRequests,
  validateListSandboxActions as listSandboxActions,
  validateListSandboxAggregations as listSandboxAggregations,

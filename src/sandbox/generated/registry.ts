@@ -65,6 +65,7 @@ export const registry: Handlers = {
   listFaults: faults.listFaults,
   listOperatorRecords: operators.listOperatorRecords,
   listOperators: operators.listOperators,
+  listPools: chains.listPools,
   listRequests: requests.listRequests,
   listSandboxActions: sandbox.listSandboxActions,
   listSandboxAggregations: resources.listSandboxAggregations,

@@ -3719,6 +3719,7 @@ const requestValidators = {
  listFaults: { params: params.listFaults },
  listOperatorRecords: { params: params.listOperatorRecords },
  listOperators: { params: params.listOperators },
+ listPools: { params: params.listPools },
  listRequests: { params: params.listRequests },
  listSandboxActions: { params: params.listSandboxActions },
  listSandboxAggregations: { params: params.listSandboxAggregations },

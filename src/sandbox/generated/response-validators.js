@@ -10393,6 +10393,485 @@ function validateAppOperators(data, { instancePath = "", parentData, parentDataP
  return errors === 0;
 }
 
+function validateSandboxPools(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.data === void 0 && (missing0 = "data")) {
+    validateSandboxPools.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["data"] }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "data")) {
+      validateSandboxPools.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.data !== void 0) {
+      let data0 = data.data;
+      const _errs2 = errors;
+      if (errors === _errs2) {
+       if (Array.isArray(data0)) {
+        var valid1 = true;
+        const len0 = data0.length;
+        for (let i0 = 0; i0 < len0; i0++) {
+         const _errs4 = errors;
+         if (!validateSandboxPool(data0[i0], { instancePath: instancePath + "/data/" + i0, parentData: data0, parentDataProperty: i0, rootData })) {
+          vErrors = vErrors === null ? validateSandboxPool.errors : vErrors.concat(validateSandboxPool.errors);
+          errors = vErrors.length;
+         }
+         var valid1 = _errs4 === errors;
+         if (!valid1) {
+          break;
+         }
+        }
+       } else {
+        validateSandboxPools.errors = [{ instancePath: instancePath + "/data", schemaPath: "#/properties/data/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+        return false;
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxPools.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxPools.errors = vErrors;
+ return errors === 0;
+}
+
+function validateSandboxPool(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.caip2 === void 0 && (missing0 = "caip2") || data.chain === void 0 && (missing0 = "chain") || data.address === void 0 && (missing0 = "address") || data.assets === void 0 && (missing0 = "assets") || data.price === void 0 && (missing0 = "price") || data.fee_bps === void 0 && (missing0 = "fee_bps") || data.trades === void 0 && (missing0 = "trades")) {
+    validateSandboxPool.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["caip2", "chain", "address", "assets", "price", "fee_bps", "trades"] }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "caip2" || key0 === "chain" || key0 === "address" || key0 === "assets" || key0 === "price" || key0 === "fee_bps" || key0 === "trades")) {
+      validateSandboxPool.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.caip2 !== void 0) {
+      let data0 = data.caip2;
+      const _errs2 = errors;
+      if (errors === _errs2) {
+       if (typeof data0 === "string") {
+        if (ucs2length(data0) > 200) {
+         validateSandboxPool.errors = [{ instancePath: instancePath + "/caip2", schemaPath: "#/properties/caip2/maxLength", keyword: "maxLength", params: { limit: 200 }, message: "must NOT have more than 200 characters" }];
+         return false;
+        }
+       } else {
+        validateSandboxPool.errors = [{ instancePath: instancePath + "/caip2", schemaPath: "#/properties/caip2/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.chain !== void 0) {
+       let data1 = data.chain;
+       const _errs4 = errors;
+       if (typeof data1 !== "string" && data1 !== null) {
+        validateSandboxPool.errors = [{ instancePath: instancePath + "/chain", schemaPath: "#/properties/chain/type", keyword: "type", params: { type: schemaSandboxPool.properties.chain.type }, message: "must be string,null" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.address !== void 0) {
+        const _errs6 = errors;
+        if (typeof data.address !== "string") {
+         validateSandboxPool.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.assets !== void 0) {
+         let data3 = data.assets;
+         const _errs8 = errors;
+         if (errors === _errs8) {
+          if (Array.isArray(data3)) {
+           if (data3.length > 2) {
+            validateSandboxPool.errors = [{ instancePath: instancePath + "/assets", schemaPath: "#/properties/assets/maxItems", keyword: "maxItems", params: { limit: 2 }, message: "must NOT have more than 2 items" }];
+            return false;
+           } else {
+            if (data3.length < 2) {
+             validateSandboxPool.errors = [{ instancePath: instancePath + "/assets", schemaPath: "#/properties/assets/minItems", keyword: "minItems", params: { limit: 2 }, message: "must NOT have fewer than 2 items" }];
+             return false;
+            } else {
+             var valid1 = true;
+             const len0 = data3.length;
+             for (let i0 = 0; i0 < len0; i0++) {
+              const _errs10 = errors;
+              if (!validateSandboxPoolAsset(data3[i0], { instancePath: instancePath + "/assets/" + i0, parentData: data3, parentDataProperty: i0, rootData })) {
+               vErrors = vErrors === null ? validateSandboxPoolAsset.errors : vErrors.concat(validateSandboxPoolAsset.errors);
+               errors = vErrors.length;
+              }
+              var valid1 = _errs10 === errors;
+              if (!valid1) {
+               break;
+              }
+             }
+            }
+           }
+          } else {
+           validateSandboxPool.errors = [{ instancePath: instancePath + "/assets", schemaPath: "#/properties/assets/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+           return false;
+          }
+         }
+         var valid0 = _errs8 === errors;
+        } else {
+         var valid0 = true;
+        }
+        if (valid0) {
+         if (data.price !== void 0) {
+          let data5 = data.price;
+          const _errs11 = errors;
+          if (typeof data5 !== "string" && data5 !== null) {
+           validateSandboxPool.errors = [{ instancePath: instancePath + "/price", schemaPath: "#/properties/price/type", keyword: "type", params: { type: schemaSandboxPool.properties.price.type }, message: "must be string,null" }];
+           return false;
+          }
+          var valid0 = _errs11 === errors;
+         } else {
+          var valid0 = true;
+         }
+         if (valid0) {
+          if (data.fee_bps !== void 0) {
+           let data6 = data.fee_bps;
+           const _errs13 = errors;
+           if (!(typeof data6 == "number" && (!(data6 % 1) && !isNaN(data6)) && isFinite(data6))) {
+            validateSandboxPool.errors = [{ instancePath: instancePath + "/fee_bps", schemaPath: "#/properties/fee_bps/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+            return false;
+           }
+           if (errors === _errs13) {
+            if (typeof data6 == "number" && isFinite(data6)) {
+             if (data6 > 1e4 || isNaN(data6)) {
+              validateSandboxPool.errors = [{ instancePath: instancePath + "/fee_bps", schemaPath: "#/properties/fee_bps/maximum", keyword: "maximum", params: { comparison: "<=", limit: 1e4 }, message: "must be <= 10000" }];
+              return false;
+             } else {
+              if (data6 < 0 || isNaN(data6)) {
+               validateSandboxPool.errors = [{ instancePath: instancePath + "/fee_bps", schemaPath: "#/properties/fee_bps/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 }, message: "must be >= 0" }];
+               return false;
+              }
+             }
+            }
+           }
+           var valid0 = _errs13 === errors;
+          } else {
+           var valid0 = true;
+          }
+          if (valid0) {
+           if (data.trades !== void 0) {
+            let data7 = data.trades;
+            const _errs15 = errors;
+            if (errors === _errs15) {
+             if (Array.isArray(data7)) {
+              var valid2 = true;
+              const len1 = data7.length;
+              for (let i1 = 0; i1 < len1; i1++) {
+               const _errs17 = errors;
+               if (!validateSandboxPoolTrade(data7[i1], { instancePath: instancePath + "/trades/" + i1, parentData: data7, parentDataProperty: i1, rootData })) {
+                vErrors = vErrors === null ? validateSandboxPoolTrade.errors : vErrors.concat(validateSandboxPoolTrade.errors);
+                errors = vErrors.length;
+               }
+               var valid2 = _errs17 === errors;
+               if (!valid2) {
+                break;
+               }
+              }
+             } else {
+              validateSandboxPool.errors = [{ instancePath: instancePath + "/trades", schemaPath: "#/properties/trades/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+              return false;
+             }
+            }
+            var valid0 = _errs15 === errors;
+           } else {
+            var valid0 = true;
+           }
+          }
+         }
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxPool.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxPool.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaSandboxPool = { "$id": "SandboxPool", "type": "object", "required": ["caip2", "chain", "address", "assets", "price", "fee_bps", "trades"], "additionalProperties": false, "properties": { "caip2": { "type": "string", "maxLength": 200 }, "chain": { "type": ["string", "null"] }, "address": { "type": "string" }, "assets": { "type": "array", "minItems": 2, "maxItems": 2, "items": { "$ref": "SandboxPoolAsset" } }, "price": { "type": ["string", "null"] }, "fee_bps": { "type": "integer", "minimum": 0, "maximum": 1e4 }, "trades": { "type": "array", "items": { "$ref": "SandboxPoolTrade" } } } };
+function validateSandboxPoolTrade(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.raw_in === void 0 && (missing0 = "raw_in") || data.raw_out === void 0 && (missing0 = "raw_out") || data.raw_reserves_before === void 0 && (missing0 = "raw_reserves_before") || data.raw_reserves_after === void 0 && (missing0 = "raw_reserves_after") || data.price_before === void 0 && (missing0 = "price_before") || data.price_after === void 0 && (missing0 = "price_after")) {
+    validateSandboxPoolTrade.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["raw_in", "raw_out", "raw_reserves_before", "raw_reserves_after", "price_before", "price_after"] }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "raw_in" || key0 === "raw_out" || key0 === "raw_reserves_before" || key0 === "raw_reserves_after" || key0 === "price_before" || key0 === "price_after")) {
+      validateSandboxPoolTrade.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.raw_in !== void 0) {
+      const _errs2 = errors;
+      if (!validateSandboxPoolAmounts(data.raw_in, { instancePath: instancePath + "/raw_in", parentData: data, parentDataProperty: "raw_in", rootData })) {
+       vErrors = vErrors === null ? validateSandboxPoolAmounts.errors : vErrors.concat(validateSandboxPoolAmounts.errors);
+       errors = vErrors.length;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.raw_out !== void 0) {
+       const _errs3 = errors;
+       if (!validateSandboxPoolAmounts(data.raw_out, { instancePath: instancePath + "/raw_out", parentData: data, parentDataProperty: "raw_out", rootData })) {
+        vErrors = vErrors === null ? validateSandboxPoolAmounts.errors : vErrors.concat(validateSandboxPoolAmounts.errors);
+        errors = vErrors.length;
+       }
+       var valid0 = _errs3 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.raw_reserves_before !== void 0) {
+        const _errs4 = errors;
+        if (!validateSandboxPoolAmounts(data.raw_reserves_before, { instancePath: instancePath + "/raw_reserves_before", parentData: data, parentDataProperty: "raw_reserves_before", rootData })) {
+         vErrors = vErrors === null ? validateSandboxPoolAmounts.errors : vErrors.concat(validateSandboxPoolAmounts.errors);
+         errors = vErrors.length;
+        }
+        var valid0 = _errs4 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.raw_reserves_after !== void 0) {
+         const _errs5 = errors;
+         if (!validateSandboxPoolAmounts(data.raw_reserves_after, { instancePath: instancePath + "/raw_reserves_after", parentData: data, parentDataProperty: "raw_reserves_after", rootData })) {
+          vErrors = vErrors === null ? validateSandboxPoolAmounts.errors : vErrors.concat(validateSandboxPoolAmounts.errors);
+          errors = vErrors.length;
+         }
+         var valid0 = _errs5 === errors;
+        } else {
+         var valid0 = true;
+        }
+        if (valid0) {
+         if (data.price_before !== void 0) {
+          let data4 = data.price_before;
+          const _errs6 = errors;
+          if (typeof data4 !== "string" && data4 !== null) {
+           validateSandboxPoolTrade.errors = [{ instancePath: instancePath + "/price_before", schemaPath: "#/properties/price_before/type", keyword: "type", params: { type: schemaSandboxPoolTrade.properties.price_before.type }, message: "must be string,null" }];
+           return false;
+          }
+          var valid0 = _errs6 === errors;
+         } else {
+          var valid0 = true;
+         }
+         if (valid0) {
+          if (data.price_after !== void 0) {
+           let data5 = data.price_after;
+           const _errs8 = errors;
+           if (typeof data5 !== "string" && data5 !== null) {
+            validateSandboxPoolTrade.errors = [{ instancePath: instancePath + "/price_after", schemaPath: "#/properties/price_after/type", keyword: "type", params: { type: schemaSandboxPoolTrade.properties.price_after.type }, message: "must be string,null" }];
+            return false;
+           }
+           var valid0 = _errs8 === errors;
+          } else {
+           var valid0 = true;
+          }
+         }
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxPoolTrade.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxPoolTrade.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaSandboxPoolTrade = { "$id": "SandboxPoolTrade", "type": "object", "required": ["raw_in", "raw_out", "raw_reserves_before", "raw_reserves_after", "price_before", "price_after"], "additionalProperties": false, "properties": { "raw_in": { "$ref": "SandboxPoolAmounts" }, "raw_out": { "$ref": "SandboxPoolAmounts" }, "raw_reserves_before": { "$ref": "SandboxPoolAmounts" }, "raw_reserves_after": { "$ref": "SandboxPoolAmounts" }, "price_before": { "type": ["string", "null"] }, "price_after": { "type": ["string", "null"] } } };
+function validateSandboxPoolAmounts(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (Array.isArray(data)) {
+   if (data.length > 2) {
+    validateSandboxPoolAmounts.errors = [{ instancePath, schemaPath: "#/maxItems", keyword: "maxItems", params: { limit: 2 }, message: "must NOT have more than 2 items" }];
+    return false;
+   } else {
+    if (data.length < 2) {
+     validateSandboxPoolAmounts.errors = [{ instancePath, schemaPath: "#/minItems", keyword: "minItems", params: { limit: 2 }, message: "must NOT have fewer than 2 items" }];
+     return false;
+    } else {
+     var valid0 = true;
+     const len0 = data.length;
+     for (let i0 = 0; i0 < len0; i0++) {
+      const _errs1 = errors;
+      if (typeof data[i0] !== "string") {
+       validateSandboxPoolAmounts.errors = [{ instancePath: instancePath + "/" + i0, schemaPath: "#/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      var valid0 = _errs1 === errors;
+      if (!valid0) {
+       break;
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxPoolAmounts.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+   return false;
+  }
+ }
+ validateSandboxPoolAmounts.errors = vErrors;
+ return errors === 0;
+}
+
+function validateSandboxPoolAsset(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.token_address === void 0 && (missing0 = "token_address") || data.symbol === void 0 && (missing0 = "symbol") || data.decimals === void 0 && (missing0 = "decimals") || data.raw_reserve === void 0 && (missing0 = "raw_reserve") || data.reserve === void 0 && (missing0 = "reserve")) {
+    validateSandboxPoolAsset.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["token_address", "symbol", "decimals", "raw_reserve", "reserve"] }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "token_address" || key0 === "symbol" || key0 === "decimals" || key0 === "raw_reserve" || key0 === "reserve")) {
+      validateSandboxPoolAsset.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.token_address !== void 0) {
+      const _errs2 = errors;
+      if (typeof data.token_address !== "string") {
+       validateSandboxPoolAsset.errors = [{ instancePath: instancePath + "/token_address", schemaPath: "#/properties/token_address/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.symbol !== void 0) {
+       let data1 = data.symbol;
+       const _errs4 = errors;
+       if (typeof data1 !== "string" && data1 !== null) {
+        validateSandboxPoolAsset.errors = [{ instancePath: instancePath + "/symbol", schemaPath: "#/properties/symbol/type", keyword: "type", params: { type: schemaSandboxPoolAsset.properties.symbol.type }, message: "must be string,null" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.decimals !== void 0) {
+        let data2 = data.decimals;
+        const _errs6 = errors;
+        if (!(typeof data2 == "number" && (!(data2 % 1) && !isNaN(data2)) && isFinite(data2))) {
+         validateSandboxPoolAsset.errors = [{ instancePath: instancePath + "/decimals", schemaPath: "#/properties/decimals/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+         return false;
+        }
+        if (errors === _errs6) {
+         if (typeof data2 == "number" && isFinite(data2)) {
+          if (data2 > 255 || isNaN(data2)) {
+           validateSandboxPoolAsset.errors = [{ instancePath: instancePath + "/decimals", schemaPath: "#/properties/decimals/maximum", keyword: "maximum", params: { comparison: "<=", limit: 255 }, message: "must be <= 255" }];
+           return false;
+          } else {
+           if (data2 < 0 || isNaN(data2)) {
+            validateSandboxPoolAsset.errors = [{ instancePath: instancePath + "/decimals", schemaPath: "#/properties/decimals/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 }, message: "must be >= 0" }];
+            return false;
+           }
+          }
+         }
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.raw_reserve !== void 0) {
+         const _errs8 = errors;
+         if (typeof data.raw_reserve !== "string") {
+          validateSandboxPoolAsset.errors = [{ instancePath: instancePath + "/raw_reserve", schemaPath: "#/properties/raw_reserve/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+          return false;
+         }
+         var valid0 = _errs8 === errors;
+        } else {
+         var valid0 = true;
+        }
+        if (valid0) {
+         if (data.reserve !== void 0) {
+          const _errs10 = errors;
+          if (typeof data.reserve !== "string") {
+           validateSandboxPoolAsset.errors = [{ instancePath: instancePath + "/reserve", schemaPath: "#/properties/reserve/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+           return false;
+          }
+          var valid0 = _errs10 === errors;
+         } else {
+          var valid0 = true;
+         }
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxPoolAsset.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxPoolAsset.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaSandboxPoolAsset = { "$id": "SandboxPoolAsset", "type": "object", "required": ["token_address", "symbol", "decimals", "raw_reserve", "reserve"], "additionalProperties": false, "properties": { "token_address": { "type": "string" }, "symbol": { "type": ["string", "null"] }, "decimals": { "type": "integer", "minimum": 0, "maximum": 255 }, "raw_reserve": { "type": "string" }, "reserve": { "type": "string" } } };
 function validateRecordedRequests(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -16219,6 +16698,7 @@ const responseValidators = {
  listFaults: { 200: validateSandboxFaults, 500: validateError },
  listOperatorRecords: { 200: validateOperatorRecords, 400: validateError, 404: validateError, 500: validateError },
  listOperators: { 200: validateAppOperators, 404: validateError, 500: validateError },
+ listPools: { 200: validateSandboxPools, 400: validateError, 500: validateError },
  listRequests: { 200: validateRecordedRequests, 400: validateError, 404: validateError, 500: validateError },
  listSandboxActions: { 200: validateSandboxActions, 400: validateError, 500: validateError },
  listSandboxAggregations: { 200: validateSandboxAggregations, 400: validateError, 500: validateError },

@@ -1450,6 +1450,53 @@ export type SandboxPolicyRule = {
   action: string;
 };
 
+export type SandboxPool = {
+  /** CAIP-2 id of the chain. */
+  caip2: string;
+  /** Name of the chain; null for a chain without a name in the API. */
+  chain: string | null;
+  /** Address of the pool. */
+  address: string;
+  /** The two assets of the pool, in the order of their addresses. */
+  assets: SandboxPoolAsset[];
+  /** Units of the second asset for one unit of the first, before the fee and for a very small trade. A decimal, rounded to 15 places; null while the pool is empty. */
+  price: string | null;
+  /** Fee of a trade in basis points of what is paid in. */
+  fee_bps: number;
+  /** The trades of the transaction of `transaction_hash` in this pool, in order. Empty without it. */
+  trades: SandboxPoolTrade[];
+};
+
+/** Two amounts in base units, in the order of the pool's assets. */
+export type SandboxPoolAmounts = string[];
+
+export type SandboxPoolAsset = {
+  token_address: string;
+  /** Null for a token that reports no symbol. */
+  symbol: string | null;
+  decimals: number;
+  /** Reserve in base units. */
+  raw_reserve: string;
+  /** Reserve as a decimal. */
+  reserve: string;
+};
+
+/** A trade in a pool. Pairs of amounts are in base units, in the order of the pool's assets. */
+export type SandboxPoolTrade = {
+  raw_in: SandboxPoolAmounts;
+  raw_out: SandboxPoolAmounts;
+  raw_reserves_before: SandboxPoolAmounts;
+  raw_reserves_after: SandboxPoolAmounts;
+  /** The price before the trade, in the same terms as that of the pool. */
+  price_before: string | null;
+  /** The price after the trade. */
+  price_after: string | null;
+};
+
+export type SandboxPools = {
+  data: SandboxPool[];
+};
+
 /** The prices of all assets that have a price. */
 export type SandboxPrices = {
   /** US dollars for one unit, by the name of the asset. */

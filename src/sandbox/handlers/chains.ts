@@ -1,15 +1,17 @@
 import { TransactionEntity } from '../../domain/money/transactions/transaction.entity.ts';
+import { normalizeAddress } from '../../engine/assets/addresses.ts';
+import { decimalText, divide, fromRaw } from '../../engine/assets/decimal.ts';
 import { chainOfCaip2 } from '../../engine/assets/known-chains.ts';
 import { ApiError, invalidField, notFound } from '../../errors.ts';
 import type { Handler } from '../control-plane.ts';
 import {
-  payGas,
-  payOut,
-  readDeposit,
+  type Pool,
   requireSimulated,
+  requireSimulatedEvm,
   rpcChain,
   type StoredAbi,
 } from '../controllable-chains.ts';
+import { payGas, payOut, readDeposit } from '../faucet.ts';
 import type { SandboxTransactionEffect } from '../generated/schemas.ts';
 import { answerMessage } from '../json-rpc.ts';
 import {
@@ -17,6 +19,8 @@ import {
   assetTerms,
   decodedView,
   listTransactionViews,
+  type Terms,
+  termsIn,
   transactionDetails,
 } from '../transactions.ts';
 
@@ -49,6 +53,48 @@ export const getBooks: Handler<'getBooks'> = async (_, { chains, fiat }) => ({
   })),
   fiat: [...(await fiat.books())],
 });
+
+export const listPools: Handler<'listPools'> = async ({ query }, context) => {
+  const { chains } = context;
+  const { chain, transaction_hash: hash } = query;
+  const caip2 = chain === undefined ? undefined : requireSimulatedEvm(chains, chain);
+  const pools = await chains.pools({ caip2, hash: hash?.toLowerCase() });
+  const terms = await assetTerms(
+    pools.flatMap((pool) => pool.tokens.map((tokenAddress) => ({ caip2: pool.caip2, tokenAddress }))),
+    context,
+  );
+  return { data: pools.map((pool) => poolView(pool, terms)) };
+};
+
+/** The fee of the router's pools in basis points. See `contracts/Pair.sol`. */
+const POOL_FEE_BPS = 30;
+/** CHOICE: enough decimals for a price far below one; with 18 of them, the rounding of reserves would show. */
+const PRICE_PLACES = 15;
+
+function poolView({ caip2, address, tokens, reserves, trades }: Pool, terms: Terms) {
+  const assets = tokens.map((tokenAddress, index) => {
+    const { symbol, decimals } = termsIn(terms, caip2, tokenAddress);
+    const rawReserve = reserves[index]!;
+    return {
+      ...{ token_address: normalizeAddress(tokenAddress), symbol, decimals, raw_reserve: String(rawReserve) },
+      reserve: decimalText(fromRaw(rawReserve, decimals)),
+    };
+  });
+  const priceAt = ([first, second]: Pool['reserves']): string | null => {
+    if (first === 0n) return null;
+    const [one, other] = [fromRaw(first, assets[0]!.decimals), fromRaw(second, assets[1]!.decimals)];
+    return decimalText(divide(other, one, PRICE_PLACES));
+  };
+  return {
+    ...{ caip2, chain: chainOfCaip2(caip2)?.name ?? null, address: normalizeAddress(address), assets },
+    ...{ price: priceAt(reserves), fee_bps: POOL_FEE_BPS },
+    trades: trades.map(({ paidIn, paidOut, before, after }) => ({
+      ...{ raw_in: paidIn.map(String), raw_out: paidOut.map(String) },
+      ...{ raw_reserves_before: before.map(String), raw_reserves_after: after.map(String) },
+      ...{ price_before: priceAt(before), price_after: priceAt(after) },
+    })),
+  };
+}
 
 export const movePrices: Handler<'movePrices'> = async ({ body }, { prices, runDueJobs }) => {
   const changes = new Map(Object.entries(body.prices));

@@ -1,9 +1,10 @@
 import { Address } from 'ox';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Tables } from '../../../src/domain/tables.ts';
 import type {
   RecordedRequests,
   SandboxActions,
+  SandboxPools,
   SandboxTransaction,
   SandboxTransactionDetails,
   SandboxTransactions,
@@ -235,4 +236,91 @@ test('the list takes the same number of statements whatever its length', async (
   expect(one).toBeGreaterThan(0);
   for (let count = 0; count < 5; count += 1) await transfer('1');
   expect(await statementsOf()).toBe(one);
+});
+
+describe('pools', () => {
+  const WETH = '0x4200000000000000000000000000000000000006';
+  const FACTORY = '0x5C69bEe701ef814a2B6a3EDD4B1652CB9cc5aA6f';
+  const ether = 10n ** 18n;
+
+  const swap = (from: string, to: string, amount: bigint) =>
+    call(sandbox, 'executeWalletSwap', {
+      path: { wallet_id: wallet.id },
+      body: {
+        source: { asset_address: from, caip2: 'eip155:8453' },
+        destination: { asset_address: to },
+        base_amount: String(amount),
+      },
+    });
+  const etherPool = ({ data }: SandboxPools) =>
+    data.find(({ assets }) => assets.map(({ symbol }) => symbol).join() === 'WETH,USDC')!;
+  const bigints = (texts: readonly string[]) => texts.map(BigInt) as [bigint, bigint];
+
+  test('a swap moves the reserves and the price of its pool by the formula of the pool', async () => {
+    const before = etherPool(await get('/pools'));
+    expect(before).toMatchObject({ chain: 'base', price: '3000', fee_bps: 30, trades: [] });
+    expect(before.assets[1]).toMatchObject({ token_address: USDC, reserve: '1000000', decimals: 6 });
+
+    await swap('native', USDC, ether / 2n);
+    await include();
+    const hash = (await newest()).transaction_hash!;
+    const { data } = await get<SandboxPools>(`/pools?chain=base&transaction_hash=${hash}`);
+    expect(data.map(({ address }) => address)).toEqual([before.address]);
+    const [trade, ...others] = data[0]!.trades;
+    expect(others).toEqual([]);
+    const [paid, received] = [bigints(trade!.raw_in), bigints(trade!.raw_out)];
+    const [x, y] = bigints(trade!.raw_reserves_before);
+    expect([x, y]).toEqual(before.assets.map(({ raw_reserve: raw }) => BigInt(raw)));
+    expect([paid, received[0]]).toEqual([[ether / 2n, 0n], 0n]);
+    expect(received[1]).toBe((y * paid[0] * 997n) / (x * 1000n + paid[0] * 997n));
+    const after = bigints(trade!.raw_reserves_after);
+    expect(after).toEqual([x + paid[0], y - received[1]]);
+    expect(trade!.price_before).toBe('3000');
+    expect(Number(trade!.price_after)).toBeCloseTo(Number(after[1]) / 1e6 / (Number(after[0]) / 1e18), 6);
+
+    const now = etherPool(await get('/pools?chain=eip155:8453'));
+    expect([now.price, now.trades]).toEqual([trade!.price_after, []]);
+    expect(now.assets.map(({ raw_reserve: raw }) => BigInt(raw))).toEqual(after);
+
+    // A trade in the other direction, whose reserves are those that the first one left.
+    await swap(USDC, WETH, 50_000_000n);
+    await include();
+    // The swap follows an approval.
+    const { data: sent } = await get<SandboxTransactions>('/transactions');
+    const next = sent.find(({ call: made }) => made?.function === 'swapExactTokensForTokens')!
+      .transaction_hash!;
+    const [back] = (await get<SandboxPools>(`/pools?transaction_hash=${next}`)).data[0]!.trades;
+    expect(back!.raw_in).toEqual(['0', '50000000']);
+    expect(bigints(back!.raw_reserves_before)).toEqual(after);
+  });
+
+  test('a pool without reserves has no price, and other transactions have no pools', async () => {
+    const token = 'cd'.repeat(20);
+    const words = [USDC.slice(2), token].map((address) => address.toLowerCase().padStart(64, '0'));
+    // createPair(address,address)
+    await send({ to: FACTORY, data: `0xc9c65396${words.join('')}` });
+    await include();
+    const made = (await get<SandboxPools>('/pools?chain=base')).data.at(-1)!;
+    expect(made).toMatchObject({ price: null, trades: [] });
+    expect(made.assets.map(({ symbol, raw_reserve: raw }) => [symbol, raw])).toEqual([
+      ['USDC', '0'],
+      [null, '0'],
+    ]);
+    const hash = (await newest()).transaction_hash!;
+    expect(await get(`/pools?transaction_hash=${hash}`)).toEqual({ data: [] });
+    expect(await get(`/pools?transaction_hash=0x${'0'.repeat(64)}`)).toEqual({ data: [] });
+  });
+
+  test.each([
+    ['chain=solana', '/chain'],
+    ['chain=nowhere', '/chain'],
+    ['transaction_hash=0x12', 'transaction_hash'],
+  ])('refuses %s by its name', async (query, named) => {
+    const answer = await sandbox.dispatcher.request({
+      ...{ origin: sandbox.baseUrl, path: `/_sandbox/pools?${query}`, method: 'GET' },
+    });
+    const { error } = (await answer.body.json()) as { error: string };
+    expect(answer.statusCode).toBe(400);
+    expect(error).toContain(named);
+  });
 });

@@ -14,6 +14,7 @@ import { kindOf } from './chain-kinds.ts';
 import { type ChainTerms, termsOf as chainTermsOf } from './chain-terms.ts';
 import { type SimulatedEarn, simulateEarn } from './earn.ts';
 import type { Abis } from './evm/abis.ts';
+import type { Pool } from './evm/contracts/pools.ts';
 import type { VaultPlan } from './evm/contracts/vaults.ts';
 import type { ListedTransaction } from './evm/transaction-list.ts';
 import type { ForkSource, Upstream } from './evm/upstream.ts';
@@ -81,6 +82,14 @@ export interface SimulatedChains extends Chains {
   total(caip2: string, tokenAddress: string | null): Promise<bigint>;
   /** Returns the books of every asset on the EVM, Solana and Tron chains in use. */
   books(): Promise<readonly AssetBooks[]>;
+  /**
+   * Returns the pools of simulated EVM chains, of one chain or of all chains in use. With the hash of a transaction,
+   * only the pools in which it traded, in order.
+   */
+  pools(query: {
+    readonly caip2: string | undefined;
+    readonly hash: string | undefined;
+  }): Promise<readonly (Pool & { readonly caip2: string })[]>;
   /** Returns the balances of addresses in assets that have a price, on the EVM, Solana and Tron chains in use. */
   holdings(addresses: readonly string[]): Promise<readonly AddressHolding[]>;
   /** Controls the vaults and rewards of simulated EVM chains. */
@@ -296,6 +305,20 @@ export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedC
           listed.map(async (caip2) => booksOf({ store, ...assetNames }, await simulatedOf(caip2))),
         )
       ).flat();
+    },
+    async pools({ caip2: named, hash }) {
+      // CHOICE: the pools of a real chain are left out. There are hundreds of thousands, and reading each takes a call.
+      const listed = (named === undefined ? await used() : [named]).filter(
+        (caip2) => caip2.startsWith('eip155:') && !isForked(caip2),
+      );
+      if (listed.length === 0) return [];
+      const { poolsOn } = await import('./evm/contracts/pools.ts');
+      const lists = await Promise.all(
+        listed.map(async (caip2) =>
+          poolsOn((await caughtUp(caip2)).evm!.state, hash).map((pool) => ({ ...pool, caip2 })),
+        ),
+      );
+      return lists.flat();
     },
     async holdings(addresses) {
       const listed = (await used()).filter((caip2) => /^(eip155|solana|tron):/.test(caip2));
