@@ -149,6 +149,10 @@ describe.skipIf(isSkipped)('pages of the inspector in a browser', () => {
       sandbox.clock.advance(60_000);
       await sandbox.settle();
       await panel.getByRole('heading', { name: /Swap 0\.5 ETH → [\d,]+\.\d+ USDC/ }).waitFor();
+      await panel.getByRole('img', { name: 'Pool of WETH and USDC: its curve' }).waitFor();
+      const pool = panel.getByRole('table', { name: 'Pool of WETH and USDC' });
+      await pool.getByRole('row', { name: /^The swap \+0\.5 −1,4\d\d\.\d+ 2,9\d\d\.\d+$/ }).waitFor();
+      await panel.getByText(/0\.3 % is the fee, which stays in the pool/).waitFor();
       await panel.getByRole('list', { name: 'Steps' }).getByRole('link').first().click();
       const transaction = page.getByRole('region', { name: 'Transaction', exact: true });
       await transaction.getByText(/^Once its block is final: \d+ more blocks, \d+ s by/).waitFor();

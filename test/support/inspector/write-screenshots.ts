@@ -62,6 +62,14 @@ const { body: action } = await call(sandbox, 'transferFromWallet', {
     destination: { address: alice.address },
   },
 });
+const { body: swap } = await call(sandbox, 'executeWalletSwap', {
+  path: { wallet_id: payer.id },
+  body: {
+    source: { asset_address: 'native', caip2: 'eip155:8453' },
+    destination: { asset_address: '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913' },
+    base_amount: String(15n * 10n ** 17n),
+  },
+});
 sandbox.clock.advance(60_000);
 await sandbox.settle();
 await control('POST', '/faults', { effect: 'latency', operation: 'walletRpc', delay_ms: 200 });
@@ -102,6 +110,8 @@ const pages: Readonly<Record<string, Shown>> = {
   wallets: { path: 'wallets' },
   money: { path: 'money' },
   actions: { path: `actions/${action.id}` },
+  swap: { path: `actions/${swap.id}` },
+  pools: { path: 'chains/eip155:8453' },
   transactions: { path: 'transactions', arrange: openFirst },
   chains: { path: 'chains/eip155:8453', arrange: (page) => page.getByText('transfer').first().click() },
   events: { path: 'events?text=wallet', arrange: openFirst },

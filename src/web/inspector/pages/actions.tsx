@@ -2,7 +2,11 @@ import { ListChecks } from 'lucide';
 import { decimalText, fromRaw, round } from '../../../engine/assets/decimal.ts';
 import { assetAtAddress } from '../../../engine/assets/known-assets.ts';
 import { chainOfCaip2 } from '../../../engine/assets/known-chains.ts';
-import type { WalletActionResponse, WalletActionStep } from '../../../generated/schemas.ts';
+import type {
+  SwapActionResponse,
+  WalletActionResponse,
+  WalletActionStep,
+} from '../../../generated/schemas.ts';
 import type { SandboxAction } from '../../../sandbox/generated/schemas.ts';
 import { readApi } from '../api.ts';
 import { control } from '../control.ts';
@@ -12,6 +16,7 @@ import { DetailPanel } from '../parts/detail-panel.tsx';
 import { Fact } from '../parts/fact.tsx';
 import { JsonTree } from '../parts/json-tree.tsx';
 import { Chain, Status } from '../parts/label.tsx';
+import { PoolTrades } from '../parts/pool-curve.tsx';
 import { SearchableList } from '../parts/searchable-list.tsx';
 import { Empty } from '../parts/states.tsx';
 import { Age, ExactTime } from '../parts/time.tsx';
@@ -187,6 +192,7 @@ function ActionFacts({ action, whole }: FactsProps) {
       <h3>Steps</h3>
       {steps.length === 0 && <p class="empty">No steps yet.</p>}
       <Timeline label="Steps" steps={steps.map(shownStep)} />
+      {whole?.type === 'swap' && whole.status === 'succeeded' && <Rate action={whole} />}
       <dl>
         <Fact name="Wallet">
           <Named id={action.wallet_id} what="the wallet's id" href={hrefOf('wallets', [action.wallet_id])}>
@@ -216,6 +222,31 @@ function ActionFacts({ action, whole }: FactsProps) {
   );
 }
 
+/** How a swap was priced: the curves of the pools in which it traded, or the fixed price of the exchange. */
+function Rate({ action }: { readonly action: SwapActionResponse }) {
+  const steps = action.steps ?? [];
+  if (steps.some(({ type }) => type === 'external_transaction')) {
+    return (
+      <p class="quiet">
+        The exchange swapped it at its own price, which is the same for every amount. It has no pool.
+      </p>
+    );
+  }
+  const hash = hashOf(steps.at(-1) ?? {});
+  return hash === undefined ? null : <PoolTrades caip2={action.caip2} hash={hash} />;
+}
+
+/** The hash of a step's transaction, or of the bundle with its user operation. */
+function hashOf(step: object): string | undefined {
+  const values = step as Readonly<Record<string, unknown>>;
+  const hash =
+    values.transaction_hash ??
+    values.transaction_signature ??
+    values.transaction_id ??
+    values.bundle_transaction_hash;
+  return typeof hash === 'string' ? hash : undefined;
+}
+
 /** The kind of a step in words, such as `EVM transaction`. */
 function stepText(type: string): string {
   const [machine = '', ...rest] = type.split('_');
@@ -226,11 +257,7 @@ function stepText(type: string): string {
 function shownStep(step: WalletActionStep) {
   const values = step as Readonly<Record<string, unknown>>;
   const place = values.caip2 ?? values.custodian;
-  const hash =
-    values.transaction_hash ??
-    values.transaction_signature ??
-    values.transaction_id ??
-    values.bundle_transaction_hash;
+  const hash = hashOf(step);
   return {
     title: (
       <>
@@ -240,9 +267,7 @@ function shownStep(step: WalletActionStep) {
     tone: toneOf(step.status),
     note: (
       <>
-        {typeof hash === 'string' && (
-          <Named id={hash} what="the hash" href={hrefOf('transactions', [hash])} />
-        )}
+        {hash !== undefined && <Named id={hash} what="the hash" href={hrefOf('transactions', [hash])} />}
         {step.failure_reason !== undefined && <span class="bad">{step.failure_reason.message}</span>}
       </>
     ),

@@ -4,13 +4,12 @@ import { lowestLimit, sumText, unitOfSums, usedShare } from '../aggregations/dra
 import { NewForm } from '../aggregations/form.tsx';
 import { control } from '../control.ts';
 import { shortened } from '../names.ts';
-import { CodeBlock } from '../parts/code-block.tsx';
 import { ConfirmButton } from '../parts/confirm-button.tsx';
 import { Copy, Named } from '../parts/copy.tsx';
 import { DetailPanel } from '../parts/detail-panel.tsx';
 import { Fact } from '../parts/fact.tsx';
 import { Icon } from '../parts/icon.tsx';
-import { JsonTree } from '../parts/json-tree.tsx';
+import { CodeBlock, JsonTree } from '../parts/json-tree.tsx';
 import { Label } from '../parts/label.tsx';
 import { SearchableList } from '../parts/searchable-list.tsx';
 import { isRefusal, SentResult, SignerChoice, useSending, useSigners } from '../parts/sent-result.tsx';

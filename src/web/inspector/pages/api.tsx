@@ -11,8 +11,8 @@ import {
   readDraft,
 } from '../api-reference/document.ts';
 import { control } from '../control.ts';
-import { CodeBlock } from '../parts/code-block.tsx';
 import { DetailPanel } from '../parts/detail-panel.tsx';
+import { CodeBlock } from '../parts/json-tree.tsx';
 import { Prose } from '../parts/prose.tsx';
 import { SentResult, SignerChoice, useSending } from '../parts/sent-result.tsx';
 import { Failure, Skeleton } from '../parts/states.tsx';

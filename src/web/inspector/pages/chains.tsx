@@ -9,6 +9,7 @@ import { Fact } from '../parts/fact.tsx';
 import { Icon } from '../parts/icon.tsx';
 import { JsonTree } from '../parts/json-tree.tsx';
 import { Status } from '../parts/label.tsx';
+import { PoolCurve, PoolTrades } from '../parts/pool-curve.tsx';
 import { Empty, Failure } from '../parts/states.tsx';
 import { Age, ExactTime } from '../parts/time.tsx';
 import { useLoaded } from '../parts/use-loaded.tsx';
@@ -98,10 +99,59 @@ export function Page() {
         {chain !== undefined && value.value?.length === 0 && (
           <Empty icon={Link} title="No transactions on this chain yet" />
         )}
+        {chain?.is_evm === true && <Pools key={caip2} caip2={chain.caip2} block={chain.block_number} />}
         <Interfaces changed={reload} />
       </section>
       {opened !== undefined && <TransactionDetail caip2={caip2!} transaction={opened} />}
     </div>
+  );
+}
+
+/** The pools of the chain's swap router, and the curve of one. */
+function Pools({ caip2, block }: { readonly caip2: string; readonly block: number }) {
+  const { value, error, reload } = useLoaded(
+    (signal) => control('listPools', { query: { chain: caip2 } }, signal),
+    [caip2, block],
+  );
+  const chosen = useSignal('');
+  const pools = value.value?.data ?? [];
+  const pool = pools.find(({ address }) => address === chosen.value) ?? pools[0];
+  return (
+    <>
+      <h2>Pools</h2>
+      <p class="quiet">
+        Swaps on this chain trade with these pools, which keep the product of both reserves constant.
+      </p>
+      <Failure message={error.value} retry={reload} />
+      {pool === undefined && value.value !== undefined && <p class="empty">This chain has no pools.</p>}
+      {pool !== undefined && (
+        <>
+          <div class="fields">
+            <label>
+              Pool
+              <select
+                value={pool.address}
+                onChange={({ currentTarget }) => {
+                  chosen.value = currentTarget.value;
+                }}
+              >
+                {pools.map(({ address, assets }) => (
+                  <option key={address} value={address}>
+                    {assets
+                      .map(({ symbol, token_address: token }) => symbol ?? shortAddress(token))
+                      .join(' and ')}
+                  </option>
+                ))}
+              </select>
+            </label>
+            <div>
+              <Named id={pool.address} what="the pool's address" />
+            </div>
+          </div>
+          <PoolCurve pool={pool} />
+        </>
+      )}
+    </>
   );
 }
 
@@ -156,14 +206,14 @@ function TransactionDetail({ caip2, transaction }: DetailProps) {
         </>
       }
       tabs={[
-        { title: 'Overview', content: () => <TransactionFacts transaction={transaction} /> },
+        { title: 'Overview', content: () => <TransactionFacts caip2={caip2} transaction={transaction} /> },
         { title: 'Raw', content: () => <JsonTree value={transaction} label="Transaction" /> },
       ]}
     />
   );
 }
 
-function TransactionFacts({ transaction }: Pick<DetailProps, 'transaction'>) {
+function TransactionFacts({ caip2, transaction }: DetailProps) {
   const { hash, from, to, contract_address: made, reason, call, logs, movements } = transaction;
   return (
     <>
@@ -204,6 +254,7 @@ function TransactionFacts({ transaction }: Pick<DetailProps, 'transaction'>) {
           ))}
         </ul>
       )}
+      {logs.length > 0 && <PoolTrades caip2={caip2} hash={hash} />}
       {call !== null && <DecodedItem title={`Call of ${call.name}`} item={call} />}
       {logs.map((log, index) => (
         <Log key={index} log={log} />
