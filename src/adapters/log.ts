@@ -129,7 +129,8 @@ function openOutput(descriptor: Descriptor): LogOutput {
   function fail(): void {
     state = 'idle';
     isFailing = true;
-    // A note that failed is not kept: the retry writes a new one, with the number of dropped lines at that time.
+    // If the line about dropped lines failed, it is not kept: the retry writes a new one, with the number of dropped
+    // lines at that time.
     if (batchIs === 'lines') dropped += linesIn(batch);
     batch = NOTHING;
     dropped += linesIn(waiting);

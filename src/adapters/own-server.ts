@@ -26,7 +26,11 @@ interface OwnServer {
 
 const REQUEST_LIMIT_MS = 60_000;
 
-/** @param ca the PEM of the authority that issued the server's certificate. */
+/**
+ * Creates a client for the server of this process.
+ *
+ * @param ca the PEM of the authority that issued the server's certificate.
+ */
 export function ownServer(ca: string): OwnServer {
   const agent = new Agent({ ca, keepAlive: true });
   return {

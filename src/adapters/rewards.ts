@@ -214,6 +214,8 @@ interface Question {
 }
 
 /**
+ * Requests the rewards of an address from the API.
+ *
  * NOTE: messages must not contain the API key, which is part of the headers.
  *
  * @throws ProviderUnavailableError without a usable response.

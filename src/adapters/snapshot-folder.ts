@@ -29,9 +29,9 @@ interface TakenSnapshot {
 export interface SnapshotStore {
   /** Lists snapshots in alphabetical order. */
   list(): Promise<readonly { readonly name: string; readonly bytes: number }[]>;
-  /** Reads a snapshot, at most its first `maxBytes` bytes. Undefined for an unknown name. */
+  /** Reads a snapshot, at most its first `maxBytes` bytes. Returns undefined for an unknown name. */
   read(name: string, maxBytes?: number): Promise<Buffer | undefined>;
-  /** Takes a whole snapshot for loading. Undefined for an unknown name. */
+  /** Takes a whole snapshot for loading. Returns undefined for an unknown name. */
   take(name: string): Promise<TakenSnapshot | undefined>;
   /** Stores a snapshot, and replaces an existing one. */
   write(name: string, content: readonly Buffer[]): Promise<void>;

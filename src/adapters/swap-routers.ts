@@ -23,7 +23,7 @@ const NO_ADDRESS = `0x${'0'.repeat(40)}`;
 export interface RouterOptions {
   readonly chains: Chains;
   readonly clock: Clock;
-  /** Returns the router of a chain. Undefined if none is configured. */
+  /** Returns the router of a chain; undefined if none is configured. */
   routerOf(caip2: string): string | undefined;
   /** Returns the configured token that wraps the native asset, if any. */
   wrappedOf?(caip2: string): string | undefined;
@@ -200,7 +200,7 @@ interface PathAmounts {
   readonly rawOutput: bigint;
 }
 
-/** Reads the output or the cost of a path from the router. Undefined when the router has none. */
+/** Reads the output or the cost of a path from the router. Returns undefined when the router has none. */
 async function amountsOn(
   { chain, address }: Router,
   path: readonly string[],
@@ -223,8 +223,8 @@ async function amountsOn(
 }
 
 /**
- * Returns the best of the nodes' results for the wallet. The slippage then limits the loss if the block is worse, or
- * if a node reports false data. Undefined if the results differ by more than a few blocks explain.
+ * Returns the best of the nodes' results for the wallet. The slippage then limits the loss if the price in the block is
+ * worse, or if a node reports false data. Returns undefined if the results differ by more than a few blocks explain.
  */
 function bestOf(
   answers: readonly Uint8Array[],

@@ -30,9 +30,8 @@ const closedIpv4: readonly [string, number][] = [
   ['240.0.0.0', 4], // reserved and broadcast (RFC 1112, RFC 919)
 ];
 
-// The entries of the IANA IPv6 Special-Purpose Address Registry inside the global unicast block 2000::/3. All
-// addresses outside of that block are refused: ::1, IPv4-mapped ::ffff:0:0/96, NAT64 64:ff9b::/96 and 64:ff9b:1::/48,
-// discard
+// The entries of the IANA IPv6 Special-Purpose Address Registry inside the global unicast block 2000::/3. All addresses
+// outside of that block are refused: ::1, IPv4-mapped ::ffff:0:0/96, NAT64 64:ff9b::/96 and 64:ff9b:1::/48, discard
 // 100::/64, unique local fc00::/7, link-local fe80::/10, site-local fec0::/10, multicast ff00::/8.
 const closedIpv6: readonly [string, number][] = [
   ['2001::', 23], // protocol assignments: Teredo, benchmarking, ORCHID, AMT, AS112 (RFC 2928)

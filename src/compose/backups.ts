@@ -174,7 +174,7 @@ function filesIn(folder: string, left: ReadonlySet<string>): string[] {
     .sort();
 }
 
-/** What was restored. */
+/** The result of a restore. */
 export interface RestoredFolder {
   readonly manifest: BackupManifest;
   /** Where the folder's previous content is now. Undefined if there was none. */
@@ -260,11 +260,9 @@ const EVERY_MS = 1_000;
 const HELD = 'the sandbox was restored from a backup: changes are held until `custos restored release`';
 
 /**
- * Keeps a restored sandbox from changing anything until an operator releases it. This is needed only if it uses
- * chains with real nodes, because these may be ahead of the folder. Simulated chains were restored with the folder,
- * so nothing can happen twice on them.
- *
- * @returns undefined if changes are allowed.
+ * Returns a watch that keeps a restored sandbox from changing anything until an operator releases it; undefined if
+ * changes are allowed. The watch is needed only if the sandbox uses chains with real nodes, because these may be ahead
+ * of the folder. Simulated chains were restored with the folder, so nothing can happen twice on them.
  */
 export async function restoredSandbox(
   { clock }: Pick<Services, 'clock'>,

@@ -131,7 +131,11 @@ export function tokensNamedOn(caip2: string): readonly string[] {
     .map(({ address }) => address);
 }
 
-/** CHOICE: Tempo has no native asset, and therefore no swap router of this kind. */
+/**
+ * Returns the router of a simulated chain; undefined if it has none.
+ *
+ * CHOICE: Tempo has no native asset, and therefore no swap router of this kind.
+ */
 function simulatedRouterOn(caip2: string): string | undefined {
   const isRouted = caip2.startsWith('eip155:') && chainOfCaip2(caip2)?.native !== undefined;
   return isRouted ? SWAP_ROUTER_ADDRESS : undefined;

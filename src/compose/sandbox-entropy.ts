@@ -99,7 +99,7 @@ export function sandboxEntropy(seed: string | undefined, starts: number): Sandbo
   };
 }
 
-/** Without a seed there are no streams, so this only runs the work. */
+/** Runs the work. Without a seed, there are no streams to separate. */
 function apart<T>(_: string, work: () => Promise<T>): Promise<T> {
   return work();
 }

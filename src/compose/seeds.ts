@@ -105,8 +105,8 @@ function seededVault() {
 }
 
 /**
- * If the seed data's vault is stored, arranges that its smart contract is created when its simulated chain is first
- * used.
+ * Arranges that the smart contract of the seed data's vault is created when its simulated chain is first used. Does
+ * nothing if the vault is not stored.
  */
 async function planSeededVault(
   em: SqlEntityManager,

@@ -245,6 +245,8 @@ function failuresPerWorker(workers: number): typeof failuresOfAddress {
 }
 
 /**
+ * Returns the maximum number of requests in progress in one cell.
+ *
  * CHOICE: one cell may have half of the requests that the server admits concurrently, so that a cell that hangs leaves
  * room for the others.
  */

@@ -65,8 +65,8 @@ export function prefix(faults: Faults, name: string, text: string): string {
 }
 
 /**
- * Reads a limit such as `100/200`: requests per second and burst. The burst defaults to twice the rate. Undefined for
- * the rate 0, which means no limit.
+ * Reads a limit such as `100/200`: requests per second and burst. The burst defaults to twice the rate. Returns
+ * undefined for the rate 0, which means no limit.
  */
 export function rateLimit(faults: Faults, name: string, text: string): RateLimit | undefined {
   const [perSecondText = '', burstText] = text.split('/');
@@ -148,7 +148,7 @@ interface CertificatePaths {
   readonly keyPath: string | undefined;
 }
 
-/** Reads the server's certificate and key. Undefined if a trusted proxy terminates TLS. */
+/** Reads the server's certificate and key. Returns undefined if a trusted proxy terminates TLS. */
 function tls(
   faults: Faults,
   { certPath, keyPath }: CertificatePaths,

@@ -133,7 +133,10 @@ export function readSandboxConfig(
     rpc,
     /** The simulated chains that continue real ones. */
     forks,
-    /** The folder of their state, for all sandboxes of a user, because it never changes. */
+    /**
+     * The folder for the state of the real chains that forks continue. All sandboxes of a user share it, because the
+     * state at a block never changes.
+     */
     forkFolder: join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'custos', 'forks'),
     ...contractSettings(reader, [...rpc, ...forks.map(({ caip2, url }) => ({ caip2, urls: [url] }))]),
     /** Whether requests are recorded for `/_sandbox/requests`. */
@@ -310,7 +313,11 @@ function commandCells(reader: Reader<Settings, 'keys' | 'migrate'>, env: Environ
   return { directoryUrl: undefined, cells: [only] };
 }
 
-/** @throws ConfigError when CUSTOS_CELLS_FILE is missing. */
+/**
+ * Returns the path of the cells file.
+ *
+ * @throws ConfigError when CUSTOS_CELLS_FILE is missing.
+ */
 export function readCellsPath(env: Environment = process.env): string {
   const { faults, name, value } = readerOf(settings, 'migrate', { env });
   const path = value('cellsFile');
@@ -327,7 +334,7 @@ export interface DatabaseFlags {
 }
 
 /**
- * Reads the database of a command: a sandbox's folder if given, otherwise that of a cell, otherwise DATABASE_URL.
+ * Reads the database of a command: the given folder of a sandbox, or else that of the given cell, or else DATABASE_URL.
  *
  * @throws ConfigError, also when the cells file names several cells and none is chosen.
  */
@@ -339,7 +346,7 @@ export function readDatabaseConfig(flags: DatabaseFlags, env: Environment = proc
 }
 
 /**
- * Returns the configuration of each database on which a command acts: the given folder or cell, otherwise all cells.
+ * Returns the configuration of each database on which a command acts: the given folder or cell, or else all cells.
  *
  * @throws ConfigError
  */

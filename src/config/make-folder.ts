@@ -4,9 +4,8 @@ import { dirname } from 'node:path';
 /**
  * Creates a folder that a user has named, and the missing folders above it.
  *
- * NOTE: `recursive` is not used. With it, Node loops forever where the system returns ENOENT although the folder
- * above exists, as in
- * `/proc`.
+ * NOTE: `recursive` is not used. With it, Node loops forever where the system returns ENOENT although the folder above
+ * exists, as in `/proc`.
  *
  * @param mode the mode of the folders that are created.
  * @throws an error with a `code`, such as EACCES, EROFS or ENOTDIR.

@@ -66,7 +66,11 @@ export interface Reader<Table, C extends Command> {
   texts(key: keyof Table): readonly { readonly name: string; readonly text: string }[];
 }
 
-/** @param env undefined if the command has only options. */
+/**
+ * Returns a reader of the settings of a command.
+ *
+ * @param env undefined if the command has only options.
+ */
 export function readerOf<Table extends Readonly<Record<keyof Table, Setting>>, C extends Command>(
   table: Table,
   command: C,
@@ -114,7 +118,10 @@ function perCommand(text: PerCommand | undefined, command: Command): string | un
   return typeof text === 'object' ? text[command] : text;
 }
 
-/** Describes the value when the setting is missing, such as `default: 5 s` or `required`. Undefined for an option. */
+/**
+ * Describes the value when the setting is missing, such as `default: 5 s` or `required`. Returns undefined for an
+ * option.
+ */
 export function withoutValue(setting: Setting, command: Command): string | undefined {
   const { required, unit } = setting;
   if (required !== undefined && setting.of?.includes(command)) return required;

@@ -277,8 +277,8 @@ function masterKeys<C extends 'signer' | 'keys'>(
 const MIN_DISTINCT_BYTES = 16;
 
 /**
- * Reads a key that seals from now on. Only such a key must not be weak: previous keys may be, so that they can be
- * rotated away.
+ * Reads a key that seals from now on. Such a key must not be weak. Previous keys may be weak, so that they can be
+ * replaced by `custos keys rotate`.
  */
 function currentKey(faults: check.Faults, name: string, text: string): Uint8Array | undefined {
   const key = keyBytes(faults, name, text);

@@ -6,7 +6,7 @@ export class StartError extends Error {
   }
 }
 
-/** Thrown when a check could not run, because there is nothing to measure or it cannot be read. */
+/** Thrown when a check could not run, because what it measures does not exist or cannot be read. */
 export class UnmeasurableError extends StartError {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);

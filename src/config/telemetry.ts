@@ -18,8 +18,8 @@ const readCompression = oneOf('gzip', 'none');
 const own = ['otlpUrl', 'otlpHeaders', 'otlpService', 'traceShare'] as const;
 
 /**
- * Reads the telemetry settings. Undefined if nothing is sent. The variables of OpenTelemetry apply where Custos has
- * none of its own. The SDK reads their values for headers, time limits and certificates. Faults never repeat a
+ * Reads the telemetry settings. Returns undefined if nothing is sent. The variables of OpenTelemetry apply where Custos
+ * has none of its own. The SDK reads their values for headers, time limits and certificates. Faults never repeat a
  * header, which may be a credential.
  */
 export function telemetrySettings(

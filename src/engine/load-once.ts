@@ -1,4 +1,4 @@
-/** Calls `make` on first use and returns the cached result afterwards. */
+/** Returns a function that calls `make` on its first call and returns the same result on every later call. */
 export function once<T>(make: () => T): () => T {
   let made: { readonly value: T } | undefined;
   return () => {
@@ -14,8 +14,8 @@ export interface LoadOnce<T> {
 }
 
 /**
- * Returns a function that calls a loader on first use and caches its promise. Even an `import()` of a loaded module
- * takes as long as a hash. A failed load is retried on the next call.
+ * Returns a function that calls a loader on first use and caches its promise. Without the cache, even an `import()` of
+ * a module that is already loaded takes as long as computing a hash. A failed load is retried on the next call.
  */
 export function loadOnce<T>(load: () => Promise<T>): LoadOnce<T> {
   let loaded: Promise<T> | undefined;

@@ -27,8 +27,8 @@ export interface ClaimedEndpoint {
   /** Makes the next use read the endpoint again. Call it when the endpoint may have changed. */
   invalidate(): void;
   /**
-   * Returns the current endpoint, claimed for longer than an attempt takes. Undefined when it is disabled, deleted or
-   * claimed by another process.
+   * Returns the current endpoint, claimed for longer than an attempt takes. Returns undefined when it is disabled,
+   * deleted or claimed by another process.
    */
   target(): Promise<Target | undefined>;
   /** Reads the endpoint and other rows in the same transaction. Undefined in the same cases as `target`. */
@@ -54,7 +54,11 @@ interface Known {
   readonly leasedUntilMs: number;
 }
 
-/** @param alive the heartbeat of this process. Undefined if no other process can take over its work. */
+/**
+ * Returns an endpoint that this process has claimed. Its row is read on first use.
+ *
+ * @param alive the heartbeat of this process. Undefined if no other process can take over its work.
+ */
 export function claimedEndpoint(
   id: string,
   { services, inUnit, alive }: JobContext & { readonly alive?: Pick<Heartbeat, 'confirm'> | undefined },

@@ -7,7 +7,7 @@ import type { Job } from './runner.ts';
  * One statement finds out which jobs have something to do, so that an idle database gets one statement instead of one
  * or several for each job. All other jobs with due times are idle until this job wakes them.
  *
- * After a change by this process, and while anything is due, the look-ups are a second apart. Otherwise they are
+ * After a change by this process, and while anything is due, the look-ups are a second apart. At other times they are
  * `IDLE_MS` apart, and each also counts the work that becomes due until the next one. So no work of this process starts
  * later than with look-ups every second.
  *
@@ -23,8 +23,8 @@ const EVERY_MS = 1_000;
 const IDLE_MS = 2_000;
 
 /**
- * CHOICE: the pause of a job that `find-due-work` wakes, as a precaution: a job that it does not wake by mistake is
- * late, but not forgotten.
+ * CHOICE: the longest pause of a job that `find-due-work` wakes. It is a precaution: if a mistake keeps the job from
+ * being woken, the job is late, but not forgotten.
  */
 export const WOKEN_IDLE_MS = 5 * 60_000;
 
@@ -63,7 +63,10 @@ const dueWork = (byMs: number): Readonly<Record<string, readonly RawBuilder<unkn
   };
 };
 
-/** Prepared, because building and planning it takes longer than running it, and each cell gets it every two seconds. */
+/**
+ * The query is prepared, because building and planning it takes longer than running it, and each cell gets it every two
+ * seconds.
+ */
 const findJobs = prepareQuery<{ byMs: number }, Readonly<Record<string, boolean | number>>>(
   (database, { byMs }) => {
     const columns = Object.entries(dueWork(byMs)).map(
@@ -90,7 +93,7 @@ export function findDueWork({
     everyMs: EVERY_MS,
     idleMs: IDLE_MS,
     isIdle: () => !isAnyDue,
-    // All jobs that sleep depend on it. After an outage, they must not wait for its longest pause.
+    // All idle jobs depend on this one. After an outage, they must not wait for its longest pause.
     keepsPace: true,
     isUpkeep: true,
     async run() {

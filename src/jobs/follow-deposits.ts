@@ -20,7 +20,10 @@ type Followed = AnyChain & Required<Pick<AnyChain, 'transfersAfter'>>;
  */
 export function followDeposits({ services, inUnit }: JobContext): Job {
   const report = outagesIn(services.log, 'the transfers of a chain could not be read; it is tried again');
-  /** The last known positions. Another process may have read on, so they only save a claim. */
+  /**
+   * The last positions that this process has read. They show only whether a claim is worthwhile, because another
+   * process may have read further.
+   */
   const positions = new Map<string, string | undefined>();
   const hasNews = async (chain: Followed): Promise<boolean> =>
     chain.transfersAwait === undefined ||

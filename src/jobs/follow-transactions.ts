@@ -41,7 +41,7 @@ export function followTransactions({ services, inUnit: openUnit }: JobContext): 
       if (wasWritten) await recordStillPending(context, row, proven);
     });
 
-  /** Returns the status after the check, if it is stored. */
+  /** Checks a transaction and stores the result. Returns its new status, or the previous one if the check failed. */
   const follow = async (row: DueTransaction, nowMs: number): Promise<TransactionStatus> => {
     const chain = services.chains.find(row.caip2);
     try {

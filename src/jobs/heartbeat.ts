@@ -16,8 +16,8 @@ import type { Job } from './runner.ts';
  * Rounds are counted instead of time, because the clocks of machines differ, and because after a failure of the
  * database every process gets the same number of rounds to recover.
  *
- * A process may be considered dead although it runs, because its event loop was blocked or it alone lost the
- * database. It does no harm. Its results are refused, because the next check or the owner of the row has changed.
+ * A process may be considered dead although it runs, because its event loop was blocked or it alone lost the database.
+ * Such a process does no harm: its results are refused, because the next check or the owner of the row has changed.
  * Before it sends something that must not be sent twice, it confirms that it is not considered dead.
  */
 
@@ -41,7 +41,7 @@ export interface Heartbeat extends Job {
    * that it had claimed before is lost.
    */
   confirm(): Promise<number>;
-  /** The time at which the last stored heartbeat began, by the clock of the machine. */
+  /** Returns the time at which the last stored heartbeat began, by the clock of the machine. */
   lastBeatMs(): number;
   /** Releases everything that this process has claimed, and removes the process from those that the others watch. */
   leave(): Promise<void>;

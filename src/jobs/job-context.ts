@@ -15,7 +15,7 @@ export type ReportOutage = (subject: string, err: unknown) => void;
 
 /**
  * Returns a function that logs failures at most once a minute per subject, such as a chain, with their number. While a
- * subject hangs, everything that waits for it fails again and again. The log line of an outage omits the stack.
+ * subject hangs, everything that waits for it fails repeatedly. The log line of an outage omits the stack.
  */
 export function outagesIn(log: Log, message: string): ReportOutage {
   const reports = new Map<string, { atMs: number; unreported: number }>();
@@ -43,7 +43,7 @@ export function limitTo(max: number): <Result>(work: () => Promise<Result>) => P
     try {
       return await work();
     } finally {
-      // The next one takes the place over, so that no other comes between.
+      // Pass the place on to the next caller without freeing it, so that a new call cannot take it first.
       const next = waiting.shift();
       if (next === undefined) running -= 1;
       else next();
@@ -111,7 +111,7 @@ export function jobApart<Row>({ name, everyMs, idleMs, claim, batch, subjectOf, 
         for (const [subject, group] of Map.groupBy(rows, subjectOf)) begin(subject, group, isFull);
       }
       await rest();
-      // Fail because of work that an earlier batch left running, so that the job pauses longer.
+      // Throw the error of work that an earlier batch left running, so that the job pauses longer.
       const [failure] = failures;
       failures = [];
       if (failure !== undefined) throw failure;

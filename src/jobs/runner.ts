@@ -7,8 +7,8 @@ export interface Job {
   readonly everyMs: number;
   /**
    * The pause of an idle job, if it is longer than `everyMs`. `wake` and `wakeSoon` end it. Set it only for a job that
-   * one of them runs in time, so that this pause is no more than a precaution. Without `isIdle`, it is also the pause
-   * before the first batch.
+   * one of these always wakes in time, so that this pause is no more than a precaution. Without `isIdle`, it is also
+   * the pause before the first batch.
    */
   readonly idleMs?: number;
   /** Whether the last batch found nothing that keeps the job busy. Default: always. A busy job pauses for `everyMs`. */
@@ -191,7 +191,7 @@ function startLoop(job: Job, log: Log, observe: ObserveJob | undefined) {
     rest(Math.max(0, endedMs + job.everyMs - performance.now()));
   }
 
-  // A job that is idle whenever nothing wakes it begins so. Otherwise, all jobs of all cells would run a second after
+  // A job that is idle whenever nothing wakes it starts idle. If not, all jobs of all cells would run a second after
   // the start, each on a new connection.
   isIdling = job.idleMs !== undefined && job.isIdle === undefined;
   rest(isIdling ? job.idleMs! : job.everyMs);

@@ -25,7 +25,7 @@ const KEPT_LONGER_MS = 60 * 60_000;
 /** The number of rows that one statement deletes: few enough for the time limit of a statement, even on a slow disk. */
 const ROWS_AT_ONCE = 5_000;
 
-/** Rows that requests in progress may still need. */
+/** Delete rows that requests in progress may still need. */
 const lateDrops = [dropExpiredAnswers, dropStaleRecords];
 const drops = [dropExpiredSignatures, dropExpiredImports, dropOldDeliveries, dropOldCheckpoints];
 

@@ -230,8 +230,8 @@ export function watchRestores({
   }
 
   /**
-   * Returns whether a restore was noticed that this process missed. The evidence of this process is then from before
-   * the restore.
+   * Returns whether another process has noticed a restore that this process has not. The evidence of this process is
+   * then from before the restore.
    */
   function isNewer(restore: Restore | undefined): boolean {
     return restore !== undefined && restore.noticedAtMs > (lastRestore?.noticedAtMs ?? -1);

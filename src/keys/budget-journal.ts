@@ -13,7 +13,7 @@ import type { RecordedRequest } from '../engine/authorization/signing-budget.ts'
 // the format, every other line a list of changed requests. A line is written in one call, so a crash leaves at most one
 // incomplete line, at the end.
 
-/** Thrown when the count of a request cannot be stored. Nothing is signed then. */
+/** Thrown when the count of a request cannot be stored. The transaction is then not signed. */
 class JournalError extends Error {
   /** Marks the error for `isUnavailable` in `errors.ts`. */
   readonly isUnavailable = true;
@@ -190,7 +190,10 @@ async function syncFolder(folder: string): Promise<void> {
   await handle.sync().finally(() => handle.close());
 }
 
-/** Listens on a Unix socket as the lock. The operating system closes it when the process ends, even after a crash. */
+/**
+ * Locks the folder by listening on a Unix socket in it. The operating system closes the socket when the process ends,
+ * even after a crash.
+ */
 async function lockFolder(folder: string): Promise<Server> {
   const path = join(folder, 'lock');
   if (await isListening(path)) throw new StartError(`another signer uses the folder \`${folder}\``);

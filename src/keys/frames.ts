@@ -48,7 +48,11 @@ const MAX_PARTS = 8;
  */
 export const MAX_FRAME_BYTES = 8 * 1024 * 1024;
 
-/** @throws FrameError when the frame would be too long or has too many byte strings. */
+/**
+ * Encodes a message as a frame.
+ *
+ * @throws FrameError when the frame would be too long or has too many byte strings.
+ */
 export function encodeFrame({ kind, id, operation, parts, json }: Frame): Buffer {
   const text = json === undefined ? '' : JSON.stringify(json);
   const textBytes = Buffer.byteLength(text);
@@ -191,7 +195,11 @@ const BYTES_OF_VALUE = 56;
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** NOTE: these errors have no `cause`, because its message would quote the text. */
+/**
+ * Parses the JSON of a frame and counts its values.
+ *
+ * NOTE: the errors have no `cause`, because its message would quote the text.
+ */
 function parse(bytes: Buffer): { json: unknown; values: number } {
   if (bytes.length === 0) return { json: undefined, values: 0 };
   const values = countValues(bytes);

@@ -16,7 +16,8 @@ const IMPORT_PURPOSE = 'wallet-import-';
 export function importOperations(envelopes: MasterKeyEnvelopes, entropy: Entropy) {
   /**
    * Runs `work` with the binding of the import and, if the key does not open, with the binding that an earlier version
-   * used. It sealed import keys for the purpose of a wallet's key. Such imports remain until they expire.
+   * used. That version sealed the keys of imports for the purpose of a wallet's key. Such imports remain until they
+   * expire.
    */
   async function underEither<T>(
     binding: SealBinding,
@@ -65,8 +66,9 @@ export function importOperations(envelopes: MasterKeyEnvelopes, entropy: Entropy
 }
 
 /**
- * INVARIANT: the key of an import has its own purpose, so it cannot sign, and cannot be exported like the key of a
- * wallet.
+ * Returns the binding of the key to which an imported secret is encrypted.
+ *
+ * INVARIANT: the key has its own purpose, so it cannot sign, and cannot be exported like the key of a wallet.
  */
 function importBinding(binding: SealBinding): SealBinding {
   const { rowId, appId } = binding;

@@ -340,7 +340,11 @@ function drawP256(entropy: Entropy) {
   return pair;
 }
 
-/** INVARIANT: the key of a wallet under an authority opens only with that authority, whatever else callers present. */
+/**
+ * Returns the binding of a wallet's key under this authority.
+ *
+ * INVARIANT: the key opens only with that authority, whatever else callers present.
+ */
 function bindingUnder(
   { purpose, rowId, appId }: SealBinding,
   authority: WalletAuthority | undefined,
@@ -349,7 +353,11 @@ function bindingUnder(
   return authority === undefined ? binding : { ...binding, authority: authorityDigest(authority) };
 }
 
-/** INVARIANT: the sealed secret of a policy opens only together with content that the policy's owner has approved. */
+/**
+ * Returns the binding of a policy's secret.
+ *
+ * INVARIANT: the secret opens only together with content that the policy's owner has approved.
+ */
 function policyBinding({ purpose, rowId, appId }: SealBinding, content: string): SealBinding {
   return { ...requirePurpose({ purpose, rowId, appId }, 'policy'), authority: policyDigest(content) };
 }
@@ -388,7 +396,11 @@ function requirePlain({ purpose, rowId, appId }: SealBinding): SealBinding {
   throw new KeyStoreError('a secret of this kind does not leave the key store, and callers cannot seal one');
 }
 
-/** INVARIANT: drops any authority that the caller sent, so callers cannot choose one for these secrets. */
+/**
+ * Returns the binding without an authority, if it has this purpose.
+ *
+ * INVARIANT: callers cannot choose an authority for these secrets.
+ */
 function requirePurpose({ purpose: given, rowId, appId }: SealBinding, purpose: string): SealBinding {
   const binding = { purpose: given, rowId, appId };
   if (given === purpose) return binding;

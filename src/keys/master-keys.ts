@@ -32,8 +32,8 @@ function sealAesGcm(
 }
 
 /**
- * Decrypts the output of `sealAesGcm`. The caller wipes the result. Undefined when the key, the associated data or the
- * bytes do not match.
+ * Decrypts the output of `sealAesGcm`. The caller wipes the result. Returns undefined when the key, the associated data
+ * or the bytes do not match.
  */
 function openAesGcm(
   key: KeyObject | Uint8Array,

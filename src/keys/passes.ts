@@ -158,7 +158,7 @@ function remotePasses(
   let missing: Call[] = [];
   let count = 0;
 
-  /** @returns whether it had to wait for another request that had acquired the mutex. */
+  /** Acquires a mutex, unless this request has it already. Returns whether it had to wait for another request. */
   async function acquireOnce(name: string): Promise<boolean> {
     if (acquireMutex === undefined || held.has(name)) return false;
     const acquired = await acquireMutex(name);
@@ -253,7 +253,10 @@ function immediately<T>(ask: () => Promise<T>): Promise<T> {
 
 type CallResult = { readonly value: unknown } | { readonly error: unknown };
 
-/** The members of an intent may have signed for different host names of the server. Each host name repeats the body. */
+/**
+ * Explains a call that is too large: members of an intent may have signed for different host names of the server, and
+ * the evidence repeats the body for each of these names.
+ */
 const TOO_LARGE =
   '/body: too large for the signer under all the names of the server that it was signed for; sign it under one name';
 
@@ -280,7 +283,7 @@ function createDraws({ ids, entropy }: Pick<Services, 'ids' | 'entropy'>) {
   function draw<T extends string | Uint8Array>(kind: string, make: () => T): T {
     const known = drawn[next];
     if (known?.kind !== kind) {
-      // A later pass may take another branch.
+      // The draws after this one are dropped, because a later pass may take another branch and draw different values.
       drawn = drawn.slice(0, next);
       drawn.push({ kind, value: make() });
     }

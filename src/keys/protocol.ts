@@ -336,7 +336,11 @@ function readPin(value: unknown): PolicyPin | null {
   return { id: readText(id), seal: readText(seal) };
 }
 
-/** NOTE: the records and the evidence are checked when they are verified. Malformed ones fail there. */
+/**
+ * Returns the claim in a call; undefined if the call has none.
+ *
+ * NOTE: only the form of the authority is checked here. Malformed records and evidence fail when they are verified.
+ */
 function claimOf(json: unknown): KeyUseClaim | undefined {
   const { use } = json as { use?: KeyUseClaim };
   return use === undefined ? undefined : { ...use, authority: readAuthority(use.authority) };

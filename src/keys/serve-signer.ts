@@ -139,7 +139,11 @@ export async function runOnSocket({
   }
 }
 
-/** NOTE: asynchronous, because the reader of the output may have ended or may be slow. */
+/**
+ * Writes a line to standard output or standard error.
+ *
+ * NOTE: asynchronous, because the reader of the output may have ended or may be slow.
+ */
 function writeLine(descriptor: 1 | 2, line: string): Promise<void> {
   return new Promise((resolve) => write(descriptor, `${line}\n`, () => resolve()));
 }

@@ -59,9 +59,9 @@ interface Current {
 }
 
 /**
- * Connects to a signer, and reconnects whenever the connection ends. Until then, calls fail immediately with an error
- * that `isUnavailable` recognizes. If the signer has announced that it is stopping, calls wait for the next signer for
- * up to `RESTART_MS`.
+ * Connects to a signer, and reconnects whenever the connection ends. While there is no connection, calls fail
+ * immediately with an error that `isUnavailable` recognizes. If the signer has announced that it is stopping, calls
+ * wait for the next signer for up to `RESTART_MS`.
  *
  * @throws when the first connection fails.
  */

@@ -29,7 +29,7 @@ export class CallTooLargeError extends Error {
   }
 }
 
-/** Thrown when the signer refuses to start with its settings. `faults` says why. */
+/** Thrown when the signer refuses to start with its settings. `faults` lists the reasons. */
 export class SignerRefusedError extends Error {
   readonly faults: readonly string[];
 
@@ -78,7 +78,7 @@ const known: readonly [string, new (...args: never[]) => Error, MakeError][] = [
     // Callers read only the field and the message of this error.
     (message, field) => Object.assign(new signing.UnsupportedMethodError('', '', []), { message, field }),
   ],
-  // Must be last: it is the base class of the errors above. Callers handle the others alike.
+  // Must be last, because it is the base class of the errors above. Callers handle all its other subclasses alike.
   ['input', signing.SigningInputError, (message, field) => new signing.InvalidFieldError(field, message)],
 ];
 
@@ -105,8 +105,8 @@ export function toSentError(error: unknown): SentError | undefined {
 const faults: ReadonlySet<unknown> = new Set(['internal', 'protocol']);
 
 /**
- * Returns whether the code is a refusal. A newer signer may refuse with a code that this version does not know. The
- * client of the server then gets 503, not 500.
+ * Returns whether an unknown code is a refusal: a newer signer may refuse with a code that this version does not know.
+ * The client of the server then gets 503, not 500.
  */
 function isRefusal(code: unknown): boolean {
   return typeof code === 'string' && !faults.has(code);

@@ -6,7 +6,7 @@ import { runOnSocket, serveChannel, servedKeyStore } from './serve-signer.ts';
 import { CHANNEL } from './spawn-signer.ts';
 
 // The entry point of the signer, the only process with the master keys. `custos serve` starts it as a child and talks
-// to it over a channel. `custos signer` replaces itself with it, and then it listens on a socket.
+// to it over a channel. `custos signer` replaces its own process with the signer, which then listens on a socket.
 
 const { values: place } = parseArgs({
   options: { socket: { type: 'string' }, group: { type: 'boolean' }, state: { type: 'string' } },

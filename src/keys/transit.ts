@@ -36,7 +36,7 @@ interface TransitClient {
    * @throws MasterKeyUnavailableError when no response arrives.
    */
   send(path: string, body?: Readonly<Record<string, string>>): Promise<TransitResponse>;
-  /** Sends a request to the wrapping key. Works like `send` otherwise. */
+  /** Sends a request to the wrapping key. Apart from the path, it works like `send`. */
   sendToKey(verb: 'encrypt' | 'decrypt', body: Readonly<Record<string, string>>): Promise<TransitResponse>;
   /** Reads the token from the file. Keeps the current token if there is no file, or if it is empty or unreadable. */
   readToken(): Promise<void>;

@@ -7,7 +7,7 @@ import { inSpan, outgoingHeaders } from './spans.ts';
 /** Called after every call of a key store, with the name of the method. */
 type ObserveKeyStore = (call: string, durationMs: number, hasFailed: boolean) => void;
 
-/** Wraps a key store and measures each use until its result. */
+/** Wraps a key store and measures each call until its result. */
 export function measuredKeyStore(keyStore: KeyStore, observe: ObserveKeyStore | undefined): KeyStore {
   if (observe === undefined) return keyStore;
   const measured =

@@ -38,7 +38,7 @@ export function measureLoopDelay(): LoopDelay {
   };
 }
 
-/** Requests that cost about as much. Each class has its own limits, so that no class starves another. */
+/** A class of requests with similar costs. Each class has its own limits, so that no class starves another. */
 type WorkClass = 'reads' | 'writes' | 'signing';
 
 export interface AdmissionLimits {
@@ -207,7 +207,7 @@ function judgeLoop({ limits, loop, now }: AdmissionOptions): (name: WorkClass) =
 }
 
 interface Queue {
-  /** @returns a function that gives the permit back. */
+  /** Waits for a permit. Resolves with a function that returns the permit. */
   enter(isGone: () => boolean): Promise<() => void>;
   waiting(): number;
   refused(): number;

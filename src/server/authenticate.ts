@@ -15,8 +15,8 @@ interface BasicCredentials {
 }
 
 /**
- * Parses HTTP Basic credentials (RFC 7617): `Basic` and the base64 of `id:secret`. The id contains no colon. Undefined
- * for other headers.
+ * Parses HTTP Basic credentials (RFC 7617): `Basic` and the base64 of `id:secret`. The id contains no colon. Returns
+ * undefined for other headers.
  */
 function parseBasic(header: string): BasicCredentials | undefined {
   const encoded = /^basic +([A-Za-z0-9+/_-]+={0,2}) *$/i.exec(header)?.[1];
@@ -90,7 +90,11 @@ export function readClientCredentials(state: RequestState): ClientCredentials {
   return { clientId, secret };
 }
 
-/** @throws ApiError invalid_request when the body or a header names a client that the credentials are not for. */
+/**
+ * Requires that the body and the headers name no client other than that of the credentials.
+ *
+ * @throws ApiError invalid_request
+ */
 export function requireSameClient({ app, body, headers }: RequestState): void {
   const { client_id: clientId } = (body ?? {}) as { client_id?: string };
   const named = [clientId, headers['service-app-id']].find((id) => id !== undefined && id !== app?.id);
@@ -302,7 +306,7 @@ function requireAppId(state: RequestState): string {
   return appId;
 }
 
-/** RFC 6750 §2.1. */
+/** Returns the token in a Bearer header (RFC 6750 §2.1); undefined for other headers. */
 function parseBearer(header: string): string | undefined {
   return /^bearer +([A-Za-z0-9._~+/-]+=*) *$/i.exec(header)?.[1];
 }

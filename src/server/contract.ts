@@ -190,8 +190,8 @@ export interface ContractOptions {
 }
 
 /**
- * Creates the contract on openapi-backend, which is called once per request and runs its steps: match, security,
- * validation, `preOperationHandler`, handler. The router and the validator are the ones above.
+ * Creates openapi-backend with the router and the validator above, and registers all handlers. It is called once per
+ * request and runs these steps: match, security, validation, `preOperationHandler`, handler.
  *
  * INVARIANT: notFound, methodNotAllowed, validationFail, unauthorizedHandler and notImplemented are all registered, so
  * every refusal has an error of the catalogue.

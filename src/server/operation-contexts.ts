@@ -11,7 +11,10 @@ import type {
 import type { RequestState } from './request-state.ts';
 import type { UnitOfWork } from './unit-of-work.ts';
 
-/** What one run of a handler has left: callbacks for after its transaction, and the signatures that it has verified. */
+/**
+ * What one run of a handler leaves behind: callbacks for after its transaction, and the signatures that it has
+ * verified.
+ */
 export interface RunOutcome {
   readonly afterCommit: AfterCommitWork[];
   readonly afterRefusal: RefusalWork[];

@@ -123,7 +123,7 @@ const MAX_NODES = 50_000;
 const MAX_VALUES = 100_000;
 
 /**
- * Parses the body. Undefined if the operation has none.
+ * Parses the body. Returns undefined if the operation has none.
  *
  * @throws ApiError unsupported_media_type; invalid_data for a missing or too complex body, for a syntax error with its
  * position, or for a duplicate member with its pointer (RFC 7493 section 2.3); invalid_request for an invalid form.

@@ -67,11 +67,14 @@ type LimitHeaders = Readonly<Record<string, string>>;
 export interface RateLimiter {
   /** Counts one request, before its body is read. */
   countRequest(state: RequestState): Promise<LimitHeaders>;
-  /** Counts the additional points of a validated request. Undefined if it has none. */
+  /** Counts the additional points of a validated request. Returns undefined if it has none. */
   countWork(state: RequestState): Promise<LimitHeaders | undefined>;
   /** Counts a static page against the address of the client. */
   countPage(address: string, bytes: number): void;
-  /** Charges a valid request that contains a one-time code until the guess is settled. Undefined for other requests. */
+  /**
+   * Charges a valid request that contains a one-time code until the guess is settled. Returns undefined for other
+   * requests.
+   */
   chargeGuess(state: RequestState): Guess | undefined;
 }
 
@@ -171,7 +174,7 @@ const codesOfAccount = makeLimiter('codes-of-account', guessesOfAccount).allowan
 
 /**
  * Charges a guess before the code is compared, because simultaneous requests must not all count as the first guess.
- * Undefined if the request contains no code.
+ * Returns undefined if the request contains no code.
  *
  * @throws ApiError too_many_requests
  */
@@ -223,7 +226,11 @@ function digitsOf(number: string): string {
   return number.normalize('NFKC').replaceAll(/[^0-9]/g, '');
 }
 
-/** @param level the level, including the refused points. */
+/**
+ * Creates the refusal, with the time after which the request would be accepted.
+ *
+ * @param level the level, including the refused points.
+ */
 function tooMany({ capacity, perSecond }: Allowance, level: number, headers?: LimitHeaders): ApiError {
   const seconds = Math.max(1, Math.ceil((level - capacity) / perSecond));
   return new ApiError('too_many_requests', undefined, {
@@ -295,7 +302,11 @@ function headersOf({ limit, allowance }: Limiter, level: number): Record<string,
 
 /** Counts rejected credentials by client address. */
 export interface FailureLimit {
-  /** @throws ApiError too_many_requests for an address with too many rejected credentials. */
+  /**
+   * Requires that the address has not sent too many rejected credentials.
+   *
+   * @throws ApiError too_many_requests
+   */
   requireAttemptsLeft(address: string): Promise<void>;
   count(address: string): Promise<void>;
 }

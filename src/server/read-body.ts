@@ -89,8 +89,8 @@ const MAX_KEPT_BYTES = 65_536;
 const KEEP_WITHIN_MS = 100;
 
 /**
- * Reads the small body of a request that was refused earlier, for the record of the request. Undefined if there is
- * none, if it is too large, or if it does not arrive within `KEEP_WITHIN_MS`.
+ * Reads the small body of a request that was refused earlier, for the record of the request. Returns undefined if there
+ * is none, if it is too large, or if it does not arrive within `KEEP_WITHIN_MS`.
  */
 export function keepBody(request: IncomingMessage): Promise<Buffer | undefined> {
   const declared = Number(request.headers['content-length']);

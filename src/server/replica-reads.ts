@@ -25,6 +25,8 @@ interface ReplicaOptions {
 }
 
 /**
+ * Returns the rules for reading from the replica.
+ *
  * CHOICE: lists (`list…` operations) read from the replica while it is at most a second behind. All other reads go to
  * the primary, and so do the lists of an app that has changed something through this process within two seconds. An app
  * thus sees its own changes, and can immediately read what it has just created. With several processes, a list can be

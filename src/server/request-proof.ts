@@ -80,8 +80,10 @@ export function readProof(
 }
 
 /**
- * CHOICE: returns the URL with the host to which the request was sent, if it is one of the public hosts; otherwise with
- * the first public host. Clients may thus use any name of the server.
+ * Returns the URL of a path on this server, for a response.
+ *
+ * CHOICE: the URL has the host to which the request was sent, if that is a public host, or else the first public host.
+ * So clients may use any name of the server.
  */
 function ownUrl(state: RequestState, scheme: 'https' | 'http', options: ProofOptions, path: string): string {
   const publicBaseUrls = options.publicBaseUrls();

@@ -254,8 +254,8 @@ export function answeredOf(state: RequestState, ending: Ending): AnsweredRequest
 }
 
 /**
- * Most responses have no headers other than those written with their status. Checking this takes less time than copying
- * an empty list.
+ * Returns the headers of a response, as a list of one or two objects. Most responses have no headers other than those
+ * written with their status. Checking this takes less time than copying an empty list.
  */
 function headersOf(
   response: RequestState['response'],

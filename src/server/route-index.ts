@@ -148,8 +148,8 @@ function search<Value>(
 }
 
 /**
- * Returns the decoded segments of a path or a whole URL. The first segment is always empty. Undefined for a target that
- * is neither.
+ * Returns the decoded segments of a path or a whole URL. The first segment is always empty. Returns undefined for a
+ * target that is neither.
  */
 function segmentsOf(path: string): string[] | undefined {
   const target = path.startsWith('/') ? path : pathOfUrl(path);

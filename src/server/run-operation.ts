@@ -328,13 +328,13 @@ async function settleFailure(
 
 function answerOf(status: number, body: unknown, fileType: string | undefined): Answer {
   if (body === undefined) return { status };
-  // The contract's schema of a file is a string.
+  // In the API document, the schema of a file is a string.
   return fileType === undefined
     ? { status, text: JSON.stringify(body) }
     : { status, text: body as string, fileType };
 }
 
-/** One run of the handler for a request, and what it has left. */
+/** One run of the handler for a request, and what it leaves behind. */
 interface HandlerRun {
   readonly state: RequestState;
   readonly work: RequestWork;

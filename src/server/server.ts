@@ -42,7 +42,7 @@ const defaultConnectionLimits: ConnectionLimits = { total: 10_000 };
 export interface RunningServer {
   readonly host: string;
   readonly port: number;
-  /** The number of requests in progress. */
+  /** Returns the number of requests in progress. */
   inFlight(): number;
   /** Uses another certificate for new connections. Throws if the certificate cannot be used. */
   setCertificate(certificate: { readonly key: string; readonly cert: string }): void;
@@ -227,7 +227,7 @@ interface Connection {
   /** In the order of the requests. */
   readonly responses: ServerResponse[];
   isClosing: boolean;
-  /** Whether the server does not read, because too many requests are open. */
+  /** Whether the server has stopped reading, because too many requests are in progress. */
   isPaused: boolean;
 }
 
@@ -262,6 +262,8 @@ function setPaused(connection: Connection, isPaused: boolean): void {
 }
 
 /**
+ * Tracks the requests in progress on each connection.
+ *
  * HOT: requests in progress are stored on each connection, not in one set that changes with each request. When V8 grows
  * a set, the old table references the new one. Once an old table is in the old generation, only a full garbage
  * collection frees the later tables and the requests in them.

@@ -131,7 +131,11 @@ export function describeFault(errors: readonly ValidationError[]): { pointer: st
 /** The maximum number of violations in the message. `issues` has up to `MAX_ISSUES`. */
 const MAX_NAMED = 10;
 
-/** @param areAlternatives whether correcting one of the issues may be enough. Then the message names only the first. */
+/**
+ * Creates the error for these issues.
+ *
+ * @param areAlternatives whether correcting one of the issues may be enough. If so, the message names only the first.
+ */
 function fault(issues: readonly Issue[], areAlternatives = false): ApiError {
   const named = issues.slice(0, areAlternatives ? 1 : MAX_NAMED).map((issue) => {
     const place = issue.in === 'body' ? issue.pointer || 'body' : issue.pointer.slice(1) || issue.in;

@@ -60,9 +60,9 @@ export function isLockTimeout(error: unknown): boolean {
 const unavailableCodes =
   /^(08\w{3}|53\w{3}|57P\d\d|25006|25P03|55P03|57014|E(CONNREFUSED|CONNRESET|PIPE|TIMEDOUT|NOTFOUND|AI_AGAIN|HOSTUNREACH|NETUNREACH|NOSPC|DQUOT|ROFS|IO|MFILE)|SQLITE_(FULL|IOERR\w*|READONLY\w*|CANTOPEN\w*|BUSY\w*|CORRUPT|NOTADB))$/;
 
-// The messages of errors without a code. `pg` throws the first line, and our driver the second for a statement after
-// the connection of its transaction broke. A coordinator of Citus answers with the others, as internal errors, when the
-// node that has the rows is lost or refuses.
+// The messages of errors without a code. `pg` throws those up to `Cannot use a pool`. Our driver throws `the connection
+// was lost` for a statement after the connection of its transaction broke. A coordinator of Citus sends the others, as
+// internal errors, when the node that has the rows is lost or refuses.
 const unavailableMessages =
   /^(timeout exceeded when trying to connect|Query read timeout|Connection terminated|Client has encountered a connection error|Client was closed|Cannot use a pool after calling end|the connection was lost|SSL SYSCALL error|SSL connection has been closed|server closed the connection unexpectedly|could not receive data from server|could not send data to server|could not commit transaction for shard|failed to complete COPY on|could not extend file|canceling statement due to|terminating connection due to|the database system is )/;
 

@@ -12,8 +12,8 @@ import type { Readiness } from './readiness.ts';
 type CreateOrm = (options: Partial<Pick<Options, 'entities' | 'discovery'>>) => Orm;
 
 /**
- * By the list of entities and the kind of database: the ORM that has discovered the entities, and the functions that it
- * generated for them.
+ * The first ORM for each list of entities and kind of database. It has discovered the entities and generated functions
+ * for them.
  */
 const discovered = new WeakMap<Entities, Map<Database['kind'], Orm>>();
 
@@ -84,9 +84,12 @@ export type DatabaseOptions = {
       poolSize: number;
       /** `none` for migrations, whose statements may run for a long time. Default: `defaultTimeouts`. */
       timeouts?: PostgresTimeouts | 'none';
-      /** Shared by the databases that ask the same server. */
+      /** Records when the server responds. Pools that connect to the same server share it. */
       responses?: Responses;
-      /** How long a request waits while no connection gets a response. Default: as long as for any response. */
+      /**
+       * How long a request waits while no connection gets a response. Default: until the time limit for its own
+       * response.
+       */
       quietMs?: number;
       /** Called when an idle connection breaks. When a connection breaks during a query, the query rejects instead. */
       onConnectionError?: (error: Error) => void;
@@ -152,7 +155,10 @@ const settings = {
 /** The `user_version` of files with the first schema, written before migrations were counted. */
 const UNCOUNTED_VERSION = 583_281_383;
 
-/** By list of migrations: a migrated database without rows. Later databases in memory of this process start from it. */
+/**
+ * Migrated databases without rows, by their list of migrations. Later databases in memory of this process start from
+ * them.
+ */
 const migratedImages = new WeakMap<readonly SchemaMigration[], Buffer>();
 
 /**
@@ -324,7 +330,7 @@ async function closeAll(orm: { close(): Promise<void> }, closeHandle: () => unkn
   await closeHandle();
 }
 
-/** Kept, because the master key outlives the data that it seals. */
+/** The tables that a reset does not empty, because the master key outlives the data that it seals. */
 const KEPT = new Set(['master_key_checks']);
 
 /**

@@ -74,8 +74,8 @@ export interface UnitConnection extends DatabaseConnection {
    */
   begin(settings: TransactionSettings, isObserved?: boolean): void;
   /**
-   * Keeps this transaction out of a group commit, so that a failure of it cannot make transactions fail that were
-   * committed before. Call it before the first statement. Undefined on databases without group commit.
+   * Keeps this transaction out of a group commit, so that its failure cannot make the earlier transactions of the group
+   * fail. Call it before the first statement. Undefined on databases without group commit.
    */
   standApart?(): void;
   /** Returns whether this connection blocks other units of work, because a statement has begun its transaction. */
@@ -120,7 +120,7 @@ interface Parts extends Omit<KyselyProps, 'executor'> {
   readonly adapter: DialectAdapter;
 }
 
-/** Returns Kysely's executor with a `run` that replaces its own way to a connection. */
+/** Returns an executor of Kysely that runs queries with `run` instead of acquiring a connection itself. */
 function executorOf({ compiler, adapter }: Parts, through: ConnectionProvider, run: Run): QueryExecutor {
   return Object.assign(new DefaultQueryExecutor(compiler, adapter, through), { executeQuery: run });
 }

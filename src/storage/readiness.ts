@@ -8,7 +8,10 @@ import { findSchemaFault } from './schema/identify-database.ts';
 export interface Readiness {
   /** Rejects with the reason if requests cannot be served. */
   check(): Promise<void>;
-  /** Returns whether all connections of the pool are busy, and as many requests wait for one. Asks nothing. */
+  /**
+   * Returns whether all connections of the pool are busy, and at least as many requests wait for one. Does not query
+   * the database.
+   */
   isExhausted(): boolean;
 }
 

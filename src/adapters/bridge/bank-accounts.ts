@@ -65,8 +65,11 @@ function bodyOf(order: BankAccountOrder): object {
 }
 
 /**
- * CHOICE: an account belongs to the customer itself, a person or a business. The last word of a person's name
- * counts as the last name. The service needs both facts for transfers in euros, pounds and by SWIFT.
+ * Returns the members that name the owner of a bank account. The service needs them for transfers in euros, pounds and
+ * by SWIFT.
+ *
+ * CHOICE: the owner is the customer itself, a person or a business. The last word of a person's name counts as the last
+ * name.
  */
 function ownerOf({ ownerKind, ownerName, account }: BankAccountOrder): object {
   if (account.type === 'us' || account.type === 'pix') return {};

@@ -53,7 +53,7 @@ export interface BridgeClient {
   get(path: readonly string[], query?: BridgeRequest['query']): Promise<BridgeAnswer>;
   put(path: readonly string[], body: object): Promise<BridgeAnswer>;
   delete(path: readonly string[]): Promise<BridgeAnswer>;
-  /** @param key identifies the request. A repetition with the same key and body has no second effect. */
+  /** Sends a body. A repetition with the same key and body has no second effect. */
   post(path: readonly string[], body: object, key: string): Promise<BridgeAnswer>;
 }
 
@@ -284,6 +284,8 @@ function reasonOf(error: unknown): string {
 // service.
 
 /**
+ * Returns a member that must be a non-empty string.
+ *
  * @throws ProviderUnavailableError
  */
 export function requireText(object: BridgeObject, name: string): string {

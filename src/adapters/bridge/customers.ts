@@ -184,7 +184,7 @@ export function bridgeCustomers(client: BridgeClient): Customers {
     },
     verificationLink: (id, { redirectUri, endorsements = [] }) =>
       linkOf(client, ['customers', id, 'kyc_link'], {
-        // The page asks for the data that one endorsement needs. It always asks for the data of `base`.
+        // The page requests the data that one endorsement needs. It always requests the data of `base`.
         endorsement: endorsements.find((name) => name !== 'base'),
         redirect_uri: redirectUri,
       }),
@@ -242,8 +242,8 @@ const MAX_AHEAD_MS = 60_000;
 const HEADER = /^t=(\d{1,15}),v0=([A-Za-z0-9+/]+={0,2})$/;
 
 /**
- * Returns the objects that a notification of the provider is about. Undefined unless `X-Webhook-Signature:
- * t=<ms>,v0=<base64>` is a valid RSA signature. The rest of the notification is ignored.
+ * Returns the objects that a notification of the provider is about. Returns undefined unless
+ * `X-Webhook-Signature: t=<ms>,v0=<base64>` is a valid RSA signature. The rest of the notification is ignored.
  */
 export function readBridgeHint(
   publicKey: KeyObject,
@@ -313,7 +313,7 @@ const rails: Readonly<Record<string, string>> = {
 /** The assets that have the same names in the service. */
 const currencies: ReadonlySet<string> = new Set(['usdc', 'usdt', 'usdb', 'eurc', 'pyusd', 'dai']);
 
-/** Returns an asset and its chain in the service's names. Undefined if the service does not support both. */
+/** Returns an asset and its chain under the service's names. Returns undefined if the service does not support both. */
 export function routeOf({ chain, asset }: Pick<FiatAsset, 'chain' | 'asset'>) {
   const rail = Object.hasOwn(rails, chain) ? rails[chain] : undefined;
   return rail === undefined || !currencies.has(asset) ? undefined : { payment_rail: rail, currency: asset };

@@ -43,7 +43,11 @@ interface BridgeDeposits extends Pick<FiatProvider, 'depositsAfter'> {
   expectNews(): void;
 }
 
-/** @param clock the system clock. */
+/**
+ * Returns the methods that read the deposits of all virtual accounts.
+ *
+ * @param clock the system clock.
+ */
 export function bridgeDeposits(client: BridgeClient, clock: Clock): BridgeDeposits {
   let quiet: { readonly cursor: string | undefined; readonly sinceMs: number } | undefined;
   return {
@@ -191,6 +195,8 @@ async function open(client: BridgeClient, order: VirtualAccountOrder): Promise<V
 }
 
 /**
+ * Reads the account that was opened for an order.
+ *
  * INVARIANT: a customer never receives instructions for an account whose deposits go to another address, or have
  * another fee.
  */

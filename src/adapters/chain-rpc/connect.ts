@@ -119,8 +119,8 @@ const byChain: Readonly<Record<string, number>> = {
 };
 
 /**
- * Returns the number of confirmations of a chain: the configured number, otherwise the default. With 0, deposits are
- * not followed.
+ * Returns the number of confirmations of a chain: the configured number, or else the default. With 0, deposits are not
+ * followed.
  */
 function confirmationsOf(caip2: string, configured: number | undefined): number {
   return configured ?? byChain[caip2] ?? USUAL;

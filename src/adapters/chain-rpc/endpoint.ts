@@ -119,7 +119,7 @@ function connectionFault(error: unknown): string | undefined {
 }
 
 /**
- * Returns undefined if the response is longer than `maxBytes`.
+ * Sends a call and returns the parsed response; undefined if the response is longer than `maxBytes`.
  *
  * NOTE: messages must not contain bodies or URLs, which may include signed bytes and API keys.
  */
@@ -201,7 +201,11 @@ function exactNumber(_key: string, value: unknown, context?: { source?: string }
  * could end up as `undefined` in a balance.
  */
 
-/** @throws ChainUnavailableError for a response that does not match the method's definition. */
+/**
+ * Refuses a response that does not match the method's definition.
+ *
+ * @throws ChainUnavailableError always.
+ */
 export function refuseAnswer(method: string): never {
   throw new ChainUnavailableError(`expected a valid response to ${method} from the node`);
 }

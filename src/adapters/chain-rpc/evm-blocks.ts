@@ -86,7 +86,7 @@ export function agreedBlock(
 function onlyNamed(block: ReadBlock, namedTokens: readonly string[]): ReadBlock {
   const transfers = block.transfers
     .filter(({ token }) => token !== null && namedTokens.includes(token))
-    // The ordinals depend on the set of returned logs.
+    // Nodes that returned different logs number the transfers differently, so use the place in the block.
     .map((transfer) => ({ ...transfer, ordinal: `l${transfer.place}` }));
   return { ...block, isTooLarge: true, transfers };
 }
@@ -122,8 +122,10 @@ async function unlessTooLarge(ask: () => Promise<unknown>): Promise<unknown> {
 }
 
 /**
- * CHOICE: when a block does not fit into a response, somebody filled it on purpose. Then only transfers of named
- * tokens are read, which cannot be forged: each of them is a real transfer at its sender's cost.
+ * Reads the transfers of named tokens in a block that does not fit into a response.
+ *
+ * CHOICE: somebody filled such a block on purpose, so other transfers are not read. Transfers of named tokens cannot be
+ * forged: each of them is a real transfer at its sender's cost.
  */
 async function namedTransfers(
   read: Read,
@@ -171,7 +173,10 @@ function tokenTransfers(logs: unknown, blockHash: string): BlockTransfer[] {
     });
 }
 
-/** Contracts may log anything under this topic. Logs that are not transfers of an ERC-20 token are omitted. */
+/**
+ * Reads a log as a transfer of an ERC-20 token. Returns an empty list for any other log, because contracts may log
+ * anything under this topic.
+ */
 function tokenTransfer(
   entry: Record<string, unknown>,
   place: Pick<BlockTransfer, 'hash' | 'place' | 'ordinal'>,

@@ -141,8 +141,8 @@ async function statusOfUsedNonce(nodes: Nodes, sent: Sent, counts: readonly Coun
 }
 
 /**
- * Finds the transaction in a block up to `final` that used the sender's nonce. Undefined if the node lacks the state
- * of old blocks, or if an authorization (EIP-7702) used the nonce.
+ * Finds the transaction in a block up to `final` that used the sender's nonce. Returns undefined if the node lacks the
+ * state of old blocks, or if an authorization (EIP-7702) used the nonce.
  */
 async function userOfNonce(read: Read, { sender, nonce }: Sent, final: bigint): Promise<string | undefined> {
   const countAt = async (block: bigint): Promise<bigint> =>
@@ -281,13 +281,13 @@ export function classifyRefusal(error: NodeError): { reason: BroadcastRefusal; m
 }
 
 /**
- * Returns the reason why a call reverted, including the contract's revert reason if there is one. Undefined when it did
- * not revert.
+ * Returns the reason why a call reverted, including the contract's revert reason if there is one. Returns undefined
+ * when it did not revert.
  */
 export function revertReason({ code, message, data }: NodeError): string | undefined {
   if (code !== 3 && !saysReverted(message.toLowerCase())) return undefined;
   const hex = typeof data === 'string' ? data : undefined;
-  // Error(string)
+  // The selector of `Error(string)`.
   if (hex?.startsWith('0x08c379a0') !== true) return message;
   try {
     const [reason] = AbiParameters.decode(AbiParameters.from('string'), `0x${hex.slice(10)}`);

@@ -53,12 +53,14 @@ export interface EvmTransfersOptions {
   readonly namedTokens: readonly string[];
 }
 
-/** A source of transfers, with what its readings share; undefined if they share nothing. */
+/** A source of transfers. `shared` keeps the blocks that were read for other readers; undefined if nothing is kept. */
 export interface TransferSource extends EvmTransfersOptions {
   readonly shared: SharedBlocks | undefined;
 }
 
 /**
+ * Creates a source of transfers.
+ *
  * @param cells the number of cells that read the transfers of the chain; undefined to read everything again each time.
  */
 export function transferSource(options: EvmTransfersOptions, cells: number | undefined): TransferSource {
@@ -309,8 +311,8 @@ const WITHDRAWAL = '0x7fcf532c15f0a6db0bd6d0e038bea71d30d808c7d98cb3bf7268a95bf5
 const ZERO = `0x${'0'.repeat(40)}`;
 
 /**
- * Returns the movements of a transaction, from its logs and its value. Undefined while no block includes it, or while
- * the nodes disagree about it.
+ * Returns the movements of a transaction, from its logs and its value. Returns undefined while no block includes it, or
+ * while the nodes disagree about it.
  */
 export async function movementsOf(nodes: Nodes, hash: string): Promise<TransactionMovements | undefined> {
   const answers = await nodes.readAll((read) => readMovements(read, hash));
@@ -365,7 +367,7 @@ function movementOf(log: Record<string, unknown>): LoggedMovement | undefined {
   return undefined;
 }
 
-/** Some wrapped assets log a `Transfer` in addition to the WETH9 event. Only one of the two is counted. */
+/** Removes duplicates: some wrapped assets log a `Transfer` in addition to the WETH9 event. */
 function once(movements: readonly LoggedMovement[]): TokenMovement[] {
   const keyOf = ({ token, from, to, rawAmount }: TokenMovement) => `${token} ${from} ${to} ${rawAmount}`;
   const transferred = new Map<string, number>();

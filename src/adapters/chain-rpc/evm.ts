@@ -133,7 +133,11 @@ function wrapAnswer<T>(answer: T | undefined): { readonly answer: T } | undefine
   return answer === undefined ? undefined : { answer };
 }
 
-/** CHOICE: a read-only call that reverts returns no data, like a call to an address without a contract. */
+/**
+ * Makes a read-only call of a contract and returns the result.
+ *
+ * CHOICE: a call that reverts returns no data, like a call to an address without a contract.
+ */
 async function readContract(read: Read, to: string, data: Uint8Array): Promise<Uint8Array> {
   try {
     return readBytes('eth_call', await read('eth_call', { to, data: bytesTo0xHex(data) }, 'latest'));
@@ -167,8 +171,10 @@ async function readFees(read: Read): Promise<FeeReading> {
 }
 
 /**
- * CHOICE: prices must agree within a factor of two, and the lower median is used. Each node computes its tip in its
- * own way. The lower median is used there too, so that one node among several cannot raise the tip.
+ * Returns the fees on which the nodes agree; undefined if they contradict each other.
+ *
+ * CHOICE: prices must agree within a factor of two, and the lower median is used. Each node computes its tip in its own
+ * way. The lower median is used there too, so that one node among several cannot raise the tip.
  */
 function settleFees(readings: readonly FeeReading[]): { readonly answer: FeeReading } | undefined {
   const prices = readings.map(({ price }) => price);

@@ -223,7 +223,7 @@ async function allAnswers<T>(nodes: readonly Node[], ask: Comparison<T>['ask']):
   return answers;
 }
 
-/** Settles a comparison whose results must all be equal. */
+/** Returns a `settle` function that requires all results to have the same key. */
 export function allEqual<T>(keyOf: (answer: T) => string): Comparison<T>['settle'] {
   return (answers) => {
     const [first] = answers;

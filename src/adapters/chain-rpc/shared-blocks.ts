@@ -29,13 +29,17 @@ export interface SharedBlocks extends BlockReader {
   isFirstReport(hash: string): boolean;
 }
 
-/** How long a head is used. Each cell asks once a second, so a single cell always gets a new one. */
+/** How long a head is shared. Each cell reads it once a second, so a single cell always gets a new one. */
 const HEAD_MS = 900;
 
 /** CHOICE: the number of transfers in the blocks that are kept for other cells, about 10 MB for each chain. */
 const MAX_KEPT_TRANSFERS = 20_000;
 
-/** @param keepsBlocks whether several cells read the same blocks. Concurrent requests share an answer in any case. */
+/**
+ * Shares what is read from a chain. Concurrent requests for the same block share one response in any case.
+ *
+ * @param keepsBlocks whether several cells read the same blocks, so that blocks are kept for them.
+ */
 export function shareBlocks(reader: BlockReader, keepsBlocks: boolean): SharedBlocks {
   const kept = new LRUCache<bigint, FinalBlock>({
     maxSize: MAX_KEPT_TRANSFERS,

@@ -170,7 +170,7 @@ async function viewOf(read: Read, hash: string, sent: SolanaTransaction): Promis
   };
 }
 
-/** Returns undefined if the node does not have the block yet. */
+/** Reads where a transaction was included. Returns undefined if the node does not have the block yet. */
 async function inclusionOf(read: Read, hash: string): Promise<Inclusion | undefined> {
   const method = 'getTransaction';
   const options = { commitment: 'confirmed', encoding: 'base64', maxSupportedTransactionVersion: 0 };
@@ -185,7 +185,7 @@ async function inclusionOf(read: Read, hash: string): Promise<Inclusion | undefi
   };
 }
 
-/** Whether, according to the node, the transaction can no longer be included. */
+/** Returns whether, according to the node, the transaction can no longer be included. */
 async function isExpired(read: Read, sent: SolanaTransaction): Promise<boolean> {
   const blockhash = bytesToBase58(sent.recentBlockhash);
   const nonceAccount = nonceAccountOf(sent);

@@ -45,8 +45,9 @@ async function solanaTransfersIn(
 }
 
 /**
- * CHOICE: the sender is the account that lost the largest amount of the asset. For a minted token, it is the
- * recipient.
+ * Returns the sender of a transfer.
+ *
+ * CHOICE: the sender is the account that lost the largest amount of the asset. For a minted token, it is the recipient.
  */
 function senderOf(held: readonly Held[], recipient: string): string {
   let sender = { owner: recipient, lost: 0n };
@@ -282,7 +283,10 @@ function compareDone({ done: a = '' }: AddressRange, { done: b = '' }: AddressRa
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-/** Nodes may return the transactions of one slot in any order. */
+/**
+ * Compares transfers by slot and key. The key makes the order unique, because nodes may return the transactions of one
+ * slot in any order.
+ */
 function inOrder(left: ChainTransfer, right: ChainTransfer): number {
   if (left.blockNumber !== right.blockNumber) return left.blockNumber < right.blockNumber ? -1 : 1;
   return left.key < right.key ? -1 : 1;

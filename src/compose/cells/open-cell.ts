@@ -102,9 +102,9 @@ export interface OpenCell extends Cell {
   requireMasterKey(of: KeyStore): Promise<void>;
   /** Creates the voucher keys of apps with logins. Returns the apps that this cell does not have. */
   prepareLogins(of: KeyStore): Promise<readonly string[]>;
-  /** Asks the database. Rejects while it cannot be used. */
+  /** Queries the database. Rejects while the database cannot be used. */
   checkReady(): Promise<void>;
-  /** Returns whether a heartbeat was stored in the database within the last seconds. Asks nothing. */
+  /** Returns whether a heartbeat was stored in the database within the last seconds. Does not query the database. */
   isAlive(): boolean;
   /** Stops the jobs. The connections stay open. */
   close(): Promise<void>;
@@ -133,7 +133,8 @@ export async function connectCell(
     });
   const database = await databaseOf(poolSize, QUIET_MS);
   const jobsDatabase = await databaseOf(jobsPoolSize(poolSize));
-  // It gets a response every second, so that a request with a slow statement waits longer than `QUIET_MS`.
+  // Heartbeats get a response every second. A request with a slow statement is therefore not refused after `QUIET_MS`
+  // while the database responds.
   const pulse = await openDatabase(entities, {
     ...{ kind: 'postgres', url, poolSize: 1, onConnectionError, responses },
   });

@@ -29,12 +29,14 @@ const RETRY_MS = 5_000;
  */
 const STARTS_AT_ONCE = 16;
 
-/** CHOICE: how many cells are asked concurrently whether they can serve their apps. */
+/** CHOICE: how many cells are checked concurrently for whether they can serve their apps. */
 const CHECKS_AT_ONCE = 8;
-/** CHOICE: how often a cell whose heartbeats are stored is asked about its schema, which a newer version may change. */
+/**
+ * CHOICE: how often the schema of a cell whose heartbeats are stored is checked. A newer version may change the schema.
+ */
 const RECHECK_MS = 60_000;
 
-/** CHOICE: how long an app's entry is used before the directory is asked again. */
+/** CHOICE: how long an app's entry is cached before the directory is queried again. */
 const CACHE_MS = 10_000;
 /** CHOICE: how long the absence of an entry is cached. It is short, because an app may get an entry at any moment. */
 const UNKNOWN_CACHE_MS = 2_000;
@@ -151,7 +153,7 @@ export async function openCells(
   // A cell in recovery must not keep the place that healthy cells wait for. It is retried anyway.
   await Promise.all(connected.map((cell) => start(cell, hasOthers ? 0 : undefined)));
   if (open.size === 0 && hasOthers) {
-    // Nobody is kept waiting, and a server that gave up now would have to be started again.
+    // No cell has started, so this wait delays no cell, and a server that gave up now would have to be started again.
     const recovering = connected.filter((cell) => failures.get(cell) instanceof ReadOnlyDatabaseError);
     await Promise.all(recovering.slice(0, STARTS_AT_ONCE).map((cell) => start(cell, undefined)));
   }
@@ -240,8 +242,8 @@ export async function openCells(
 
 /**
  * Returns a function that finds out whether a cell can serve its apps, without waiting for its database. Heartbeats
- * show that a cell accepts changes. Its schema is checked later, beside the caller. If every caller asked the databases
- * of hundreds of cells at the same time, the responses would be too late for their time limits.
+ * show that a cell accepts changes. Its schema is checked later, beside the caller. If every caller queried the
+ * databases of hundreds of cells at the same time, the responses would be too late for their time limits.
  */
 function serving({ now }: Services['machine']): (cell: OpenCell) => boolean {
   const inTurn = limitTo(CHECKS_AT_ONCE);
@@ -280,7 +282,7 @@ interface CellNames {
   cached(appId: string): string | undefined;
   /** Looks up an app. Returns undefined for an app without an entry. Throws unavailable. */
   find(appId: string): Promise<string | undefined>;
-  /** Keeps the cell of an app that has proved to be in it, also if the directory has no entry for the app. */
+  /** Caches the cell of an app that has proved to be in it, even if the directory has no entry for the app. */
   keep(appId: string, cell: string): void;
 }
 

@@ -36,8 +36,8 @@ const loaders = {
 };
 
 /**
- * Decodes an RPC request into the action that policies evaluate. The action is read from the bytes to be signed and
- * has the method name that rules use.
+ * Decodes an RPC request into the action that policies evaluate. The action is read from the bytes to be signed and has
+ * the method name that rules use.
  *
  * A method without a decoder gets one unreadable unit: only rules for `*` apply to it, and conditions on its content
  * are unknown. So a request for a bare hash cannot bypass a DENY.
@@ -45,7 +45,7 @@ const loaders = {
  * CHOICE: a Solana message that is a transaction is evaluated as `signTransaction`, because its signature can move
  * money.
  *
- * @throws SigningInputError for params that could not be signed either.
+ * @throws SigningInputError for params that the signing method would reject too.
  */
 export async function decodeRpcAction(request: WalletRpcRequest): Promise<PolicyAction> {
   const { method } = request;
@@ -169,7 +169,7 @@ export function exportAction(isPhrase: boolean): PolicyAction {
 }
 
 /**
- * Returns the units of a batch that an account runs by a transaction to itself, or undefined for other calldata. A
+ * Returns the units of a batch that an account runs through a transaction to itself, or undefined for other calldata. A
  * call to address 0 is a call to the account itself (ERC-7821).
  */
 export function batchUnits(

@@ -27,7 +27,7 @@ const VERSION_1 = VERSION_BIT | 1;
  * signing.
  */
 const OFFCHAIN = 0xff;
-/** version byte || 3 header bytes || one account || blockhash */
+/** The size of the shortest possible message: version byte || 3 header bytes || one account || blockhash. */
 const SHORTEST_VERSIONED = 1 + 3 + 32 + 32;
 
 /**
@@ -53,7 +53,7 @@ export function decodeSolanaMessageUnits(message: Uint8Array): readonly ActionUn
   return unitsIfDecoded(Buffer.concat([head, message]));
 }
 
-// message || 64-byte signatures
+// In version 1, the signatures follow the message: message || 64-byte signatures.
 function unitsOfVersion1(message: Uint8Array): readonly ActionUnit[] | undefined {
   return unitsIfDecoded(Buffer.concat([message, new Uint8Array((message[1] ?? 0) * SIGNATURE_BYTES)]));
 }

@@ -176,7 +176,7 @@ function textOf(spent: Decimal | undefined): string {
 // These functions build the transfer transaction of each chain, without the values that only the chain knows. For
 // Solana, see `encodeSolanaTransfer`.
 
-/** Moves one asset to an address on the same chain. */
+/** A transfer of one asset to an address on the same chain. */
 export interface Movement {
   /** The token's smart contract (EVM, TRON) or mint (Solana); null for the native asset. */
   readonly tokenAddress: string | null;

@@ -32,7 +32,7 @@ export function normalizeEthereumAddress(address: string): string | undefined {
 }
 
 function isSolanaAddress(address: string): boolean {
-  // Check the length first, because decoding takes time in proportion to its square.
+  // Check the length first, because the cost of decoding grows with the square of the length.
   if (address.length < 32 || address.length > 44) return false;
   try {
     return base58ToBytes(address).length === SOLANA_ADDRESS_BYTES;

@@ -316,7 +316,7 @@ export async function requireQuorumSignature(
 ): Promise<number> {
   const vouchers = vouching?.vouchers ?? [];
   const records = byReference(quorums);
-  // Tries the parties one by one. The owner is first and has usually signed.
+  // Try the parties one by one, the owner first, because the owner has usually signed.
   for (const [index, reference] of parties.entries()) {
     if (!records.has(reference)) continue;
     const around = { records, userKeys, vouchers, readVoucher, nowMs, depth: 0 };

@@ -16,7 +16,10 @@ export interface Spending extends SpendingTask {
   readonly expiryMs: number | undefined;
 }
 
-/** Thrown when the request has reached its limit, or when no more requests can be stored. */
+/**
+ * Thrown when the request has expired, has reached its limit of transactions or of fees, or cannot be stored because
+ * the budget is full.
+ */
 export class SigningBudgetError extends Error {
   constructor(message: string) {
     super(message);
@@ -75,8 +78,8 @@ const KEPT_MS = 2 * 60_000;
 const [SWEEP_MS, FULL_SWEEP_MS] = [10_000, 1_000];
 
 /**
- * CHOICE: the maximum number of requests that are examined to find one that can take over a nonce. A host has fewer
- * servers.
+ * CHOICE: the maximum number of requests that are examined to find one that can take over a nonce. As many requests
+ * compete for a nonce as there are servers, and a host has fewer servers than this.
  */
 const MAX_SEARCHED = 100;
 
@@ -259,16 +262,17 @@ function giveTo(entry: Entry, slot: Slot): void {
 }
 
 /**
- * Frees a slot for a request that already has its maximum. One of its slots is transferred to another request that
- * was also signed for it and may have one more, or that passes on a slot of its own in turn.
+ * Makes room for one more slot in a request that already has its maximum: transfers one of its slots to another request
+ * that was also signed for that slot and is below its maximum, or that passes on a slot of its own in turn. Returns
+ * whether that was possible.
  *
  * NOTE: when several servers sign for the same nonce, the first to commit wins, and the signer cannot see which. The
  * others request a signature for the next nonce, even the one that signed last. A caller who has the other request
  * could also have it signed again, with the same effect, so this allows nothing more.
  *
  * @param wanted the slot that will count for the request and no longer for its current one.
- * @param changed receives each request that gets a slot. A request that only loses a slot need not be recorded,
- * because the record of the other one takes the slot.
+ * @param changed receives each request that gets a slot. A request that only loses a slot need not be recorded, because
+ * the record of the other one takes the slot.
  */
 function transfersSlot(
   entry: Entry,

@@ -33,7 +33,11 @@ export interface ByteReader {
    * Solana's compact-u16.
    */
   uleb128(bits: number): bigint;
-  /** @throws InvalidBytesError unless all bytes were read. */
+  /**
+   * Requires that all bytes were read.
+   *
+   * @throws InvalidBytesError
+   */
   end(): void;
 }
 

@@ -216,15 +216,14 @@ interface Point {
 }
 
 /**
- * Finds the public keys under which an ECDSA signature verifies, without trying keys. A signature and a digest have
- * at most two such keys (four when r + n < p). The cost does not depend on how many keys may sign. Source: SEC 1
- * section 4.1.6.
+ * Returns a function that finds the public keys under which an ECDSA signature verifies, without trying keys. A
+ * signature and a digest have at most two such keys (four when r + n < p). The cost does not depend on how many keys
+ * may sign. Source: SEC 1 section 4.1.6: Q = (s/r)R - (e/r)G, for both points R with the x-coordinate r.
  *
  * @param signature in DER, or the 64 bytes `r || s`.
- * @returns a function from a digest of 32 bytes to those keys in the canonical form of `parseP256PublicKey`;
- * undefined for a signature that verifies under no key.
+ * @returns a function from a digest of 32 bytes to those keys in the canonical form of `parseP256PublicKey`; undefined
+ * for a signature that verifies under no key.
  */
-// Q = (s/r)R - (e/r)G, for both points R with the x-coordinate r
 export function recoverP256PublicKeys(signature: Uint8Array): ((digest: Uint8Array) => string[]) | undefined {
   const [r, s] = signature.length === 64 ? readRaw(signature) : (readDer(signature) ?? [0n, 0n]);
   if (r <= 0n || r >= N || s <= 0n || s >= N) return undefined;
@@ -276,7 +275,7 @@ function multiplyBase(scalar: bigint): Point {
 
 function ordinateOf(x: bigint): bigint | undefined {
   const square = mod(x * x * x - 3n * x + B);
-  // P = 3 mod 4
+  // P = 3 mod 4, so this power is a square root if there is one.
   const root = power(square, (P + 1n) / 4n);
   return (root * root) % P === square ? root : undefined;
 }

@@ -48,8 +48,8 @@ export interface ConditionSource {
 }
 
 /**
- * Rejects a known name in another letter case. Any other string is accepted: an unknown name cannot be read, so a
- * DENY with it matches.
+ * Returns an `expectedInstead` that rejects a known name in another letter case. It accepts any other string: an
+ * unknown name cannot be read, so a DENY with it matches.
  */
 export function expectCaseOf(names: readonly string[]): NonNullable<ResolvedField['expectedInstead']> {
   const byLowerCase = new Map(names.map((name) => [name.toLowerCase(), name]));

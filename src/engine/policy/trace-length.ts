@@ -29,7 +29,7 @@ export function traceLength(units: readonly UnitTrace[]): number {
   return length;
 }
 
-/** Counts two quotation marks and a comma per string. */
+/** Returns the length of the strings in a JSON array: two quotation marks and a comma are added for each. */
 function textLength(texts: readonly string[]): number {
   return texts.reduce((sum, text) => sum + text.length + 3, 0);
 }

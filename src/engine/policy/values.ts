@@ -33,8 +33,8 @@ interface Decimal {
 }
 
 /**
- * The result of reading a field from the action. If there are several (array elements, commands), the rule's action
- * determines whether all or one must match.
+ * The result of reading a field from the action. If there are several values (array elements, commands), the rule's
+ * action determines whether all of them or only one must match.
  */
 export type Observation =
   | { readonly state: 'present'; readonly values: readonly string[] }

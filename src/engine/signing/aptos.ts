@@ -28,7 +28,7 @@ interface AptosRawTransaction {
 
 // Move's limit on the nesting of types.
 const MAX_TYPE_DEPTH = 8;
-// max gas || gas price || expiration || chain id
+// The size of the fields after the payload: max gas || gas price || expiration || chain id.
 const TAIL_BYTES = 8 + 8 + 8 + 1;
 
 /**

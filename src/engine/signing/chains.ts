@@ -6,8 +6,8 @@ import type { AddressOptions, ChainSigner, CurveType, WalletKeys } from './chain
 import { InvalidPrivateKeyError, UnsupportedMethodError } from './signing-errors.ts';
 
 /**
- * The table of chain types. Its functions are asynchronous, because a chain's code and libraries are imported on
- * first use.
+ * The table of chain types, and the operations on keys of any chain type. Most of them are asynchronous, because a
+ * chain's code and libraries are imported on first use.
  */
 
 export type { AddressOptions, CurveType, WalletKeys };

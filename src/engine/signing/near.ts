@@ -188,7 +188,7 @@ function skipSignedDelegate(reader: ByteReader): void {
   skipDelegate(reader, () => reader.u64());
 }
 
-// V2 { the same with a nonce that can belong to a gas key } || signature
+// V2 { a delegate action whose nonce can belong to a gas key } || signature
 function skipVersionedDelegate(reader: ByteReader): void {
   readVariant(reader, 'delegate action', 0);
   skipDelegate(reader, () => readNonce(reader));

@@ -68,7 +68,7 @@ function hexText(secret: Uint8Array): Uint8Array {
   return text;
 }
 
-/** The content of a wallet that is sealed. */
+/** The part of a wallet that is stored only as a sealed secret. */
 interface WalletSecret {
   /** The signing key itself, so that signing needs no key derivation. */
   readonly privateKey: Uint8Array;

@@ -1,6 +1,6 @@
 import type { SchemaMigration } from './schema-migration.ts';
 
-/** The tables of the first release. */
+/** Creates the tables of the first release. */
 export const initial: SchemaMigration = {
   name: '0001-initial',
   postgres: `

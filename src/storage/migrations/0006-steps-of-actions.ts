@@ -2,7 +2,7 @@ import type { SchemaMigration } from './schema-migration.ts';
 
 /**
  * Renames the columns of exchanges, which payouts use too, and adds nullable columns without defaults, which rewrites
- * no row on either database. The updates concern the steps that an exchange does only.
+ * no row on either database. The updates concern only the steps that an exchange performs.
  */
 export const stepsOfActions: SchemaMigration = {
   name: '0006-steps-of-actions',

@@ -1,6 +1,6 @@
 import type { SchemaMigration } from './schema-migration.ts';
 
-/** A new, empty table. */
+/** Adds an empty table. */
 export const usedSignatures: SchemaMigration = {
   name: '0007-used-signatures',
   postgres: `

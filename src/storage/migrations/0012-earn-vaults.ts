@@ -1,6 +1,6 @@
 import type { SchemaMigration } from './schema-migration.ts';
 
-/** A new, empty table. */
+/** Adds an empty table. */
 export const earnVaults: SchemaMigration = {
   name: '0012-earn-vaults',
   postgres: `

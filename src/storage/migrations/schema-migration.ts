@@ -11,5 +11,5 @@ export interface SchemaMigration {
 
 /** The PostgreSQL table of migrations that have run. */
 export const MIGRATIONS_TABLE = 'schema_migrations';
-/** Written by rate limits only, so it has no entity. */
+/** The table of rate limits. It has no entity, because nothing else uses it. */
 export const RATE_LEVELS_TABLE = 'rate_levels';

@@ -39,7 +39,7 @@ export interface SilenceLimits {
   readonly quietMs?: number;
 }
 
-/** The error of a message without responses. After that, the connection can no longer be used. */
+/** Creates the error for a message that got no response in time. The connection can then no longer be used. */
 export function silence(): Error {
   return new Error('Query read timeout');
 }

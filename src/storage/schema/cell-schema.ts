@@ -3,15 +3,15 @@ import { hasCitus } from './citus.ts';
 
 /** Returns the `search_path` that a database URL sets in its parameter `options`, as the URL has it. */
 export function searchPathOf(databaseUrl: string): string | undefined {
-  // PostgreSQL takes the last one, in upper case and with a hyphen, too.
+  // PostgreSQL uses the last `options`, and the last `search_path` in it, also in upper case or with a hyphen.
   const options = new URL(databaseUrl).searchParams.getAll('options').at(-1) ?? '';
   return [...options.matchAll(/search[_-]path=(.*?)(?=\s-|$)/gis)].at(-1)?.[1];
 }
 
 /**
- * Returns the schema that a database URL names in its parameter `options`, as in `-c search_path=eu1`. Undefined if it
- * names none, or one whose name PostgreSQL might read in another way: part of a name would be the schema of another
- * cell.
+ * Returns the schema that a database URL names in its parameter `options`, as in `-c search_path=eu1`. Returns
+ * undefined if it names none, or one whose name PostgreSQL might read in another way: part of a name would be the
+ * schema of another cell.
  */
 export function schemaOf(databaseUrl: string): string | undefined {
   return /^([a-z_][a-z0-9_]{0,62})(?=[\s,]|$)/.exec(searchPathOf(databaseUrl) ?? '')?.[1];
@@ -38,9 +38,9 @@ export function isDistributable(databaseUrl: string): Promise<boolean> {
 /**
  * Turns the schema that a database URL names into one that Citus can move to another node. Can be repeated.
  *
- * NOTE: the engine does not move tables that are left out of the write-ahead log. And the `lock_timeout` of a session
- * does not reach the node with the rows. The settings of its role do, and a `set local` does if the coordinator passes
- * it on. Jobs set a shorter limit in this way.
+ * NOTE: Citus does not move unlogged tables, so this function makes them logged. The `lock_timeout` of a session does
+ * not reach the node with the rows, so the limit becomes a setting of the role. The coordinator is told to pass on
+ * `set local`, by which jobs set a shorter limit.
  */
 export async function distributeSchema(databaseUrl: string): Promise<void> {
   const schema = schemaOf(databaseUrl);

@@ -32,7 +32,10 @@ select (select system_identifier from pg_control_system())::text as system,
   current_setting('lock_timeout') as lock_timeout
 from (select count(*) from database_identity) as here`;
 
-/** The end of a move is shorter than a statement. */
+/**
+ * How many times to look for the owner if the schema moves in between. The last step of a move takes less time than a
+ * statement, so a second attempt usually succeeds.
+ */
 const ATTEMPTS = 3;
 
 export async function hasCitus(ask: AskDatabase): Promise<boolean> {
@@ -50,7 +53,7 @@ export async function findOwner(ask: AskDatabase): Promise<OwnerNode | undefined
   for (let attempt = 0; attempt < ATTEMPTS && group !== undefined; attempt += 1) {
     const [owner] = await ask<Omit<OwnerNode, 'group'>>(OWNER);
     const after = await groupOf();
-    // Otherwise the schema was moved between the statements.
+    // If the groups differ, the schema was moved between the statements.
     if (after === group) return { group, ...owner! };
     group = after;
   }
@@ -64,7 +67,10 @@ export interface ClusterFault {
   readonly advice: string;
 }
 
-/** Returns why servers must not use a database of a Citus cluster; undefined if they can, or if it is none. */
+/**
+ * Returns why servers must not use a database of a Citus cluster; undefined if they can, or if the database is not part
+ * of a cluster.
+ */
 export async function findClusterFault(ask: AskDatabase): Promise<ClusterFault | undefined> {
   if (!(await hasCitus(ask))) return undefined;
   const [found] = await ask<{ group: number; tables: number; by_column: string | null }>(`

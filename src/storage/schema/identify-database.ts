@@ -101,8 +101,10 @@ async function runMigrations(ask: AskDatabase): Promise<readonly string[]> {
 }
 
 /**
- * NOTE: finds each table by its name, because `information_schema` reads the tables of all schemas, of which a database
- * with many cells has thousands.
+ * Returns the columns of entities that the database lacks, as `table.column`.
+ *
+ * NOTE: this finds each table by its name, because `information_schema` reads the tables of all schemas, of which a
+ * database with many cells has thousands.
  */
 async function missingColumns(orm: Orm, ask: AskDatabase): Promise<string[]> {
   const expected = [...orm.getMetadata().getAll().values()];

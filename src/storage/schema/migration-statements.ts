@@ -128,11 +128,9 @@ function withoutComments(sql: string): string {
 }
 
 /**
- * Returns the number of the oldest migration that a server must have to continue after this migration. It is in the
- * names of migrations that contract the schema, which end with `-contract-0021`, for example. Undefined for a migration
- * that only adds.
- *
- * NOTE: it is in the name, because servers of earlier versions know only the name of a migration.
+ * Returns the number of the oldest migration that a server must have to continue after this migration. The names of
+ * migrations that contract the schema end with this number, for example `-contract-0021`, because servers of earlier
+ * versions know only the name of a migration. Returns undefined for a migration that only adds.
  */
 export function leastKnownBy(name: string): number | undefined {
   const [, number] = /-contract-(\d{4})$/.exec(name) ?? [];

@@ -39,10 +39,10 @@ export interface Partition {
 const SPAN_MS = 7 * 24 * 60 * 60 * 1000;
 
 /**
+ * Returns how long after their expiry rows are deleted individually; 0 on SQLite.
+ *
  * CHOICE: expired rows are dropped with their partition, at most a week late. They are deleted individually only if so
  * few rows are written that a partition spans more than a week.
- *
- * @returns how long after their expiry rows are deleted; 0 on SQLite.
  */
 export function graceOf(em: SqlEntityManager): number {
   return isPostgres(em.getKysely()) ? SPAN_MS : 0;

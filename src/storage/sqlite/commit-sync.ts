@@ -127,7 +127,7 @@ function inTime(ended: Promise<void>, limitMs: number): Promise<void> {
     const timer = setTimeout(late, limitMs);
     ended.then(resolve, reject).finally(() => clearTimeout(timer));
   });
-  // Nobody may wait for a sync that `follow` starts. Its error is kept for later calls.
+  // Possibly nobody waits for a sync that `follow` starts. Later calls throw its error.
   answer.catch(() => undefined);
   return answer;
 }

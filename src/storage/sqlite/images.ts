@@ -51,7 +51,7 @@ function reading(image: Buffer, work: (handle: SqliteHandle) => string | undefin
   }
 }
 
-/** Cached, because running all migrations takes tens of milliseconds. */
+/** The schemas that lists of migrations create. Cached, because running all migrations takes tens of milliseconds. */
 const expectedSchemas = new Map<readonly string[], string>();
 
 function expectedSchema(steps: readonly string[]): string {

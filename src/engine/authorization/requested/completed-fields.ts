@@ -43,8 +43,8 @@ export function hasOnly(fields: object, names: readonly string[]): boolean {
 }
 
 /**
- * Returns whether the object has exactly the required fields and perhaps the optional ones, and all of them are
- * strings.
+ * Returns whether the object has all required fields and no fields other than these and the optional ones, and whether
+ * all of them are strings.
  */
 export function areTexts(
   fields: unknown,
@@ -60,7 +60,10 @@ export function areTexts(
   );
 }
 
-/** Reads the terms of a body. Returns undefined for a body that every server rejects. */
+/**
+ * Calls `read`, which reads the terms of a body. Returns undefined if it throws RequestTermsError, so for a body that
+ * servers reject.
+ */
 export function acceptedTerms<Terms>(read: () => Terms): Terms | undefined {
   try {
     return read();

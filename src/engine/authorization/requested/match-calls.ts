@@ -39,7 +39,7 @@ export function isOfChain({ caip2 }: RequestedCallsFields, chainId: unknown): bo
   return caip2 === `eip155:${parseQuantity(chainId as Quantity, '/chain_id', 256)}`;
 }
 
-/** The fields that a transaction of a batch may have. Its recipient is the account itself. */
+/** The fields that the transaction of a batch may have. `to` is the account itself. */
 const batchFields: ReadonlySet<string> = new Set([
   ...['to', 'data', 'type', 'chain_id', 'from', 'nonce', 'gas_limit', 'gas_price', 'max_fee_per_gas'],
   // An authorization counts only for the account that signed it.

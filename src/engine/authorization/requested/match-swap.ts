@@ -185,7 +185,7 @@ function readUnwrapping(terms: SwapTerms, { value, data }: BatchCall): SwapCall 
 }
 
 interface SwapArguments {
-  /** The exact amount or the limit. */
+  /** The amount to spend: the exact amount for an exact input, else the maximum. */
   readonly input: AbiValue | undefined;
   readonly output: AbiValue | undefined;
   readonly path: AbiValue | undefined;

@@ -35,7 +35,7 @@ const transactionMethods: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Returns whether wallets of the chain type sign in this way.
+ * Returns whether wallets of this chain type support the task. All of them support exports and raw signatures here.
  *
  * INVARIANT: a request for a transaction on one chain cannot make the key sign for another chain with the same curve.
  */
@@ -80,8 +80,8 @@ function delegatesToOurs(params: unknown): boolean {
 }
 
 /**
- * Operations on a wallet whose transactions the server builds from external responses. Maps the path after the wallet
- * to the method under which policies evaluate the operation.
+ * Operations on a wallet whose transactions the server builds from data that the signed request does not contain. Maps
+ * the path after the wallet to the method under which policies evaluate the operation.
  */
 export const builtMethods: Readonly<Record<string, string>> = {
   '/swap': 'swap',
@@ -207,8 +207,9 @@ function isRequestedRpc(body: Body, task: SignTask): boolean {
 }
 
 /**
- * NOTE: an owner can have several smart wallets. The signer compares only the message, not which smart wallet the
- * signature is for.
+ * Returns whether the task has the params of the body, and a smart wallet on the body's chain.
+ *
+ * NOTE: an owner can have several smart wallets. The signer does not compare which of them the signature is for.
  */
 function isForSmartAccount(body: Body, { smart_account: account, ...params }: Fields): boolean {
   return isSame(params, body.params) && isOfChain(body, (account as Fields | undefined)?.chain_id ?? 0);

@@ -43,7 +43,7 @@ interface AskedOfWallet {
  * Decodes the action that policies evaluate for a task from the data to be signed. It has the method of the signed
  * request. The caller must have checked that the request asks for this task.
  *
- * @throws SigningInputError for data that could not be signed either.
+ * @throws SigningInputError for data that the signing method would reject too.
  */
 export async function requestedAction(
   { request: { body }, subpath, builtPart }: AskedOfWallet,

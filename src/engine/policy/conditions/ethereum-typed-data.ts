@@ -55,7 +55,8 @@ export const ethereumTypedDataDomain: ConditionSource = {
     if (!isChainId && field !== 'verifyingContract' && field !== 'verifying_contract') return undefined;
     const kind: ValueKind = isChainId ? 'number' : 'evm_address';
     const name = isChainId ? 'chainId' : 'verifyingContract';
-    // A signature whose domain has no chain id or no contract may be valid for the one that a DENY rule names.
+    // If its domain has no chain id or no contract, a signature may be valid for the chain or contract that a DENY rule
+    // names.
     const missing = action === 'DENY' ? unreadable : absent;
     return {
       kind,
@@ -76,7 +77,11 @@ function kindOf(type: string): ValueKind {
   return /^bytes[0-9]*$/.test(type) ? 'hex' : 'text';
 }
 
-/** CHOICE: rejects types that signing also rejects, because a condition on them could never be true. */
+/**
+ * Rejects types that signing also rejects.
+ *
+ * CHOICE: a condition on such types is an error, because it could never be true.
+ */
 function assertTypes(types: TypeMap): void {
   try {
     readStructs(types, '/typed_data/types');

@@ -22,7 +22,10 @@ type Hex = `0x${string}`;
 
 // Handles transactions of every type: the standard types and those of Tempo.
 
-/** In hex characters. Longer signing bytes are processed in slices; shorter ones take a few milliseconds. */
+/**
+ * If the signing bytes are longer than this (in hex characters), other work may run between validating and signing.
+ * Shorter ones take a few milliseconds.
+ */
 const LARGE_CHARACTERS = 200_000;
 
 const loadTempo = loadOnce(() => import('./tempo-transaction.ts'));
@@ -108,8 +111,8 @@ const CODECS = {
 } as const;
 
 /**
- * Decodes wire bytes (0x hex, signed or unsigned) of any transaction type. Rejects bytes that would be encoded
- * differently again. Source: EIP-155, 2718, 2930, 1559, 7702; Tempo 0x76.
+ * Decodes wire bytes (0x hex, signed or unsigned) of any transaction type. Rejects bytes that differ from the canonical
+ * encoding of the decoded transaction. Source: EIP-155, 2718, 2930, 1559, 7702; Tempo 0x76.
  *
  * @throws InvalidTransactionError
  */

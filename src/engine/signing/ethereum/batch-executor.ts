@@ -47,7 +47,10 @@ export function encodeBatch(calls: readonly BatchCall[]): Uint8Array {
 // supportsExecutionMode(bytes32 mode)
 const SUPPORTS_SELECTOR = 'd03c7914';
 
-/** Encodes the calldata of the ERC-7821 query whether an account supports such batches. Its result is a bool. */
+/**
+ * Encodes the calldata of the ERC-7821 query that asks whether an account supports the batches of `encodeBatch`. The
+ * result of the query is a bool.
+ */
 export function encodeSupportsBatches(): Uint8Array {
   return hexToBytes(SUPPORTS_SELECTOR + BATCH_MODE.slice(2));
 }

@@ -23,12 +23,16 @@ export interface ContractAbi<Name extends string> {
 
 type NameOf<Signature extends string> = Signature extends `function ${infer Name}(${string}` ? Name : never;
 
-/** Parses signatures like `function name(address who) returns (uint256)`. Names must be unique. */
+/**
+ * Returns an encoder and decoder for functions with these signatures, such as
+ * `function name(address who) returns (uint256)`. Names must be unique.
+ */
 export function contractAbi<const Signature extends string>(
   signatures: readonly Signature[],
 ): ContractAbi<NameOf<Signature>> {
   type Name = NameOf<Signature>;
-  // Parsed on first use, because smart contracts are declared when the program starts, and few requests call them.
+  // The signatures are parsed on first use, because ABIs are created when the program starts, and few requests need
+  // them.
   const functions = once(() => {
     const items = signatures.map(
       (signature) => AbiFunction.from(signature as string) as AbiFunction.AbiFunction,
@@ -235,7 +239,7 @@ function wordsOf(call: TokenCall | TokenQuery): string[] {
   return [];
 }
 
-// Splits selector || 32-byte words.
+// Splits calldata (selector || 32-byte words) into hex strings. Returns undefined if it has another length.
 function readWords(data: Uint8Array): readonly string[] | undefined {
   if (data.length < 4 || data.length > 100 || (data.length - 4) % 32 !== 0) return undefined;
   const hex = bytesToHex(data);

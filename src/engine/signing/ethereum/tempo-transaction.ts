@@ -214,8 +214,8 @@ function readAuthorization(entry: TempoAuthorization, at: string) {
   };
 }
 
-// Rejects a signature that would be encoded differently again. With it, the wallet would sign bytes other than the
-// given ones.
+// Rejects a signature that is not in its canonical encoding, because the wallet would sign other bytes than the given
+// ones.
 function readSignature(value: string, field: string) {
   const hex = parseHexText(value, field);
   try {

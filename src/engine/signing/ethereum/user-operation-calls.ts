@@ -44,7 +44,10 @@ export function decodeUserOperationCalls(callData: Uint8Array): readonly Account
   return decodeAccountCalls(isWrapped ? callData.subarray(SELECTOR_BYTES) : callData);
 }
 
-/** Decodes the calls that an account makes by a call to itself. Returns undefined like `decodeUserOperationCalls`. */
+/**
+ * Decodes the calls that an account makes through a call to itself. Returns undefined for functions whose effect is
+ * unknown.
+ */
 export function decodeAccountCalls(callData: Uint8Array): readonly AccountCall[] | undefined {
   const single = readExecute(callData);
   if (single !== undefined) return [accountCall(single)];

@@ -309,7 +309,7 @@ function messageOf(transaction: SolanaTransaction, feePayer: Uint8Array): Uint8A
   );
 }
 
-// The message of version 1. Source: SIMD-0385
+// Encodes the message of a version 1 transaction. Source: SIMD-0385.
 function messageOfVersion1(transaction: SolanaTransaction, feePayer: Uint8Array): Uint8Array {
   const { requiredSignatures, readonlySigned, readonlyUnsigned, staticKeys } = transaction;
   const { recentBlockhash, instructions, config } = transaction;
@@ -343,7 +343,7 @@ function sized(bytes: Uint8Array): Uint8Array {
   return concatBytes(compact(bytes.length), bytes);
 }
 
-// compact-u16: seven bits per byte, least significant first
+// Encodes a compact-u16: seven bits per byte, least significant first.
 function compact(value: number): Uint8Array {
   const bytes: number[] = [];
   let rest = value;
