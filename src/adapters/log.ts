@@ -249,7 +249,7 @@ export function makeLog(options: LogOptions): Log {
   const lineOf = options.format === 'json' ? jsonLine : readableLine;
   const output = logOutput(options.descriptor);
   output.describeDrops((lines) => lineOf('warn', { lines }, LINES_DROPPED));
-  /** Never throws, although the getter or the `toJSON` of a field may throw. */
+  /** Formats a line. Never throws, although the getter or the `toJSON` of a field may throw. */
   const line = (level: Level, fields: Fields, message: string): string => {
     try {
       return lineOf(level, withoutSecrets(fields, 2), message);

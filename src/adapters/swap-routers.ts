@@ -267,7 +267,10 @@ interface CallTerms {
   readonly deadline: bigint;
 }
 
-/** Returns the router's function for a swap, by the exact amount and the position of the native asset. */
+/**
+ * Returns the call of the router for a swap. Its function depends on which amount is exact, and on whether the native
+ * asset is spent or received.
+ */
 function callOf(order: SwapOrder, { rawInputMax, rawOutputMin, path, deadline }: CallTerms) {
   const { amountType, tokenIn, tokenOut, recipient } = order;
   const end = [path, recipient.toLowerCase(), deadline] as const;

@@ -135,7 +135,7 @@ export function createWebhookSender(options: SenderOptions): WebhookSender {
   };
 }
 
-/** The connections of a sender. */
+/** Counts the open connections of a sender. */
 interface Sockets {
   open: number;
 }

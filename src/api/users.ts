@@ -53,7 +53,7 @@ export const getUserByInstagramUsername: Handler<'getUserByInstagramUsername'> =
   userView(await findUserByUsername(context, { type: 'instagram_oauth', username: body.username }));
 
 export const getUserByPhoneNumber: Handler<'getUserByPhoneNumber'> = async ({ body }, context) => {
-  // The text is not a phone number, so no user can have it.
+  // A value that is not a phone number is looked up unchanged. No user can have it.
   const subject = normalizePhoneNumber(body.number) ?? body.number;
   return userView(await findUserByAccount(context, { type: 'phone', subject }));
 };

@@ -297,7 +297,7 @@ function readDocument(brand: Pick<Brand, 'writeText'> | undefined): object {
 
 /** Returns a signal that is aborted when the connection closes before the response is written. */
 function disconnectSignal({ response }: RequestState): AbortSignal {
-  const gone = new AbortController();
-  response.once('close', () => gone.abort());
-  return gone.signal;
+  const disconnected = new AbortController();
+  response.once('close', () => disconnected.abort());
+  return disconnected.signal;
 }

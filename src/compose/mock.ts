@@ -87,7 +87,7 @@ async function answerExample(
   return isFile ? { status, headers, text: String(body), fileType } : { status, headers, body };
 }
 
-/** Returns the headers of a response, because the document's examples have none. */
+/** Returns headers for a response, because the examples in the document have none. */
 function headersOf(status: number, state: RequestState): Record<string, string> {
   const waiting = status === 429 || status === 503 ? { 'retry-after': '1' } : {};
   return { ...refusalHeaders(status, state), ...waiting };

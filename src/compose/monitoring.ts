@@ -53,7 +53,7 @@ interface Watched {
   readonly unavailable?: (() => Readonly<Record<string, number>>) | undefined;
 }
 
-/** A server's database, or one of several. */
+/** One cell of a server. A server without cells has one. */
 interface WatchedCell {
   readonly name: string;
   readonly services: Pick<Services, 'clock' | 'log'>;

@@ -84,7 +84,7 @@ export function followTransactions({ services, inUnit: openUnit }: JobContext): 
     subjectOf: ({ caip2 }: DueTransaction) => caip2,
     claim(busy, limit) {
       const claimant = { owner: services.processId, nowMs: services.clock.now() };
-      // This does not use the limited units below, because chains that hang may occupy all of them.
+      // Claims do not use the limited `inUnit`, because chains that hang may occupy all its places.
       return openUnit((em) => claimDueTransactions(em, claimant, { busy, limit }));
     },
     async work(rows) {

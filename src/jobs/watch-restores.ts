@@ -160,7 +160,7 @@ export function watchRestores({
       const { restore, log: now } = await readRestoreState(em);
       const evidence = isNewer(restore) ? NO_EVIDENCE : await evidenceOf(em, changes, kept);
       const relation = evidence.log === undefined ? 'continued' : await compareLog(em, evidence.log, now);
-      const isWhole = relation !== 'lost' && !evidence.isReplaced && !isGone(restore);
+      const isWhole = relation !== 'lost' && !evidence.isReplaced && !isRestoreLost(restore);
       const isCertain = isSame(actual) && doubts === settledDoubts && isWhole;
       const cause = isCertain ? undefined : await judge(em, actual, evidence);
       return {
@@ -238,7 +238,7 @@ export function watchRestores({
   }
 
   /** Returns whether the database no longer contains the record of its restore. */
-  function isGone(restore: Restore | undefined): boolean {
+  function isRestoreLost(restore: Restore | undefined): boolean {
     return lastRestore !== undefined && (restore?.noticedAtMs ?? -1) < lastRestore.noticedAtMs;
   }
 
@@ -277,7 +277,8 @@ export function watchRestores({
   ): Promise<RestoreCause | undefined> {
     const hasMoved = before !== undefined && isMoved(before, actual);
     if (before !== undefined && before.cluster !== actual.cluster && !hasMoved) return 'copied';
-    if (isGone(restore) || (evidence !== undefined && (await hasLost(em, evidence)))) return 'lost_changes';
+    if (isRestoreLost(restore) || (evidence !== undefined && (await hasLost(em, evidence))))
+      return 'lost_changes';
     if (before === undefined || before.timeline === actual.timeline) return undefined;
     // The move explains the other timeline, unless a node was recovered while no server ran.
     if (hasMoved && !actual.hasTarget) return undefined;

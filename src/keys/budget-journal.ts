@@ -67,7 +67,7 @@ export async function openBudgetJournal(folder: string, leastBytes = MIN_BYTES):
 
   async function append(changes: readonly RecordedRequest[]): Promise<void> {
     file ??= await open(path, 'r+');
-    // Writes at the end of the confirmed part, over the remains of a failed write.
+    // Write at the end of the confirmed part, over the remains of a failed write.
     const line = lineOf(changes);
     await file.write(line, 0, line.length, bytes);
     await file.datasync();

@@ -109,9 +109,9 @@ export function connectTo(stream: Duplex, callMs = CALL_MS, helloMs = HELLO_MS):
     clearInterval(sweep);
     clearTimeout(helloTimer);
     stream.destroy();
-    const gone = new SignerUnavailableError('the connection to the signer has ended');
-    hello.reject(gone);
-    for (const call of Object.values(waiting)) call.reject(gone);
+    const ended = new SignerUnavailableError('the connection to the signer has ended');
+    hello.reject(ended);
+    for (const call of Object.values(waiting)) call.reject(ended);
     waiting = {};
     leaving.resolve();
     end.resolve();

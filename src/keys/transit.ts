@@ -85,7 +85,7 @@ export function transitClient({
   };
 }
 
-/** Encodes the segments of a mount path. It may have several. */
+/** URL-encodes each segment of a mount path. */
 function pathOf(mount: string): string {
   return mount.split('/').map(encodeURIComponent).join('/');
 }

@@ -74,7 +74,7 @@ function metricOf({ name, help, type, values }: MetricValues[number], times: Tim
     descriptor: { name, description: help, unit: '', valueType: ValueType.DOUBLE },
     aggregationTemporality: AggregationTemporality.CUMULATIVE,
   };
-  // The declared type is an enumeration of numbers, but the values are texts.
+  // The declared type is an enumeration of numbers, but the values are strings.
   const kind = String(type);
   if (kind === 'histogram') {
     const dataPoints = histogramPoints(values as MetricValueWithName<string>[], times);

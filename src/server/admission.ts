@@ -208,7 +208,7 @@ function judgeLoop({ limits, loop, now }: AdmissionOptions): (name: WorkClass) =
 
 interface Queue {
   /** Waits for a permit. Resolves with a function that returns the permit. */
-  enter(isGone: () => boolean): Promise<() => void>;
+  enter(hasDisconnected: () => boolean): Promise<() => void>;
   waiting(): number;
   refused(): number;
 }
@@ -234,7 +234,7 @@ function createQueue(permits: number, { limits, now }: AdmissionOptions): Queue 
   return {
     waiting: () => waiting.size,
     refused: () => refused,
-    async enter(isGone) {
+    async enter(hasDisconnected) {
       if (free > 0) {
         free -= 1;
         return leaveOnce();
@@ -259,7 +259,7 @@ function createQueue(permits: number, { limits, now }: AdmissionOptions): Queue 
           clearTimeout(timer);
           free -= 1;
           const leave = leaveOnce();
-          if (!isGone()) {
+          if (!hasDisconnected()) {
             resolve(leave);
             return;
           }

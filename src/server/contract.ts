@@ -104,7 +104,7 @@ class CompiledRouter extends OpenAPIRouter {
     throw new Error(isKnownPath ? '405-methodNotAllowed' : '404-notFound');
   }
 
-  /** Returns the parts of the request. The validator parses query and body, once. */
+  /** Returns the parts of the request. The query and the body are parsed only once, by the validator. */
   override parseRequest({ state }: BackendRequest): ParsedRequest {
     const { method, path, headers, route, query, body } = state;
     return { method, path, headers, params: route?.params, query, cookies: {}, requestBody: body };

@@ -138,7 +138,7 @@ function shareLevels({ pool, log }: SharedLevels, now: () => number): LevelShare
   /** The buckets with unsettled points. */
   let waiting = new Map<string, Bucket>();
   let isScheduled = false;
-  let isAway = false;
+  let isUnavailable = false;
   let sweptAtMs = now();
 
   const settle = async (): Promise<void> => {
@@ -165,12 +165,12 @@ function shareLevels({ pool, log }: SharedLevels, now: () => number): LevelShare
   const turn = async (): Promise<void> => {
     try {
       await settle();
-      isAway = false;
+      isUnavailable = false;
     } catch (err) {
-      if (!isAway && pool.ended !== true) {
+      if (!isUnavailable && pool.ended !== true) {
         log.warn({ err }, 'database unreachable; each process counts rate limits on its own');
       }
-      isAway = true;
+      isUnavailable = true;
     }
     isScheduled = false;
     if (waiting.size > 0 && pool.ended !== true) schedule();

@@ -150,9 +150,9 @@ async function runOperation(
           continue;
         }
         // A replica also cancels queries that delay the replay of its log.
-        const isReplicaAway = ofReplica !== undefined && (isUnavailable(error) || isCollision(error));
-        if (!isReplicaAway && (attempt === MAX_ATTEMPTS || !isCollision(error))) throw error;
-        if (!isReplicaAway) attempt += 1;
+        const hasReplicaFailed = ofReplica !== undefined && (isUnavailable(error) || isCollision(error));
+        if (!hasReplicaFailed && (attempt === MAX_ATTEMPTS || !isCollision(error))) throw error;
+        if (!hasReplicaFailed) attempt += 1;
         ofReplica = undefined;
         passes.end();
         passes = startPasses();

@@ -45,7 +45,8 @@ async function prepareMigrator(orm: Orm, migrations: readonly SchemaMigration[])
     name,
     class: class SqlMigration extends Migration {
       override up(): void {
-        // A node that passes statements on to other nodes, such as a coordinator of Citus, refuses several in one text.
+        // A node that passes statements on to other nodes, such as a coordinator of Citus, refuses several statements
+        // in one string.
         for (const statement of splitStatements(postgres)) this.addSql(statement);
       }
     },

@@ -163,7 +163,7 @@ const migratedImages = new WeakMap<readonly SchemaMigration[], Buffer>();
 
 /**
  * Returns the migrated database without rows that the build ships next to the program. Reading it takes 2 ms; running
- * all migrations takes 40 ms. Undefined when running from sources, and for a custom list of migrations.
+ * all migrations takes 40 ms. Returns undefined when running from sources, and for a custom list of migrations.
  */
 function shippedImage(migrations: readonly SchemaMigration[] | undefined): Buffer | undefined {
   if (migrations !== undefined) return undefined;

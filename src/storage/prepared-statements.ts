@@ -26,7 +26,7 @@ interface Slot {
 
 /**
  * Prepares a query that Kysely builds and compiles once per kind of database instead of once per request. Compiling is
- * most of the cost of a short query. For frequent statements of a fixed shape.
+ * most of the cost of a short query. Use it for frequent statements of a fixed shape.
  *
  * @param build must pass the members of `input` on unchanged, because it runs only once.
  */

@@ -313,7 +313,7 @@ export function objectsOf(object: BridgeObject, name: string): readonly BridgeOb
   return value.filter((item): item is BridgeObject => typeof item === 'object' && item !== null);
 }
 
-/** Returns the texts of a list, or an empty list if the member is not a list. */
+/** Returns the strings in a list, or an empty list if the member is not a list. */
 export function textsOf(object: BridgeObject, name: string): readonly string[] {
   const value = object[name];
   return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];

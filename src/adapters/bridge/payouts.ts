@@ -23,8 +23,8 @@ import {
 import { routeOf } from './customers.ts';
 
 /**
- * CHOICE: a deposit must be signed within this time after its transfer was opened. The service sets no such limit:
- * it pays out later deposits, too.
+ * CHOICE: a deposit must be signed within this time after its transfer was opened. The service sets no such limit: it
+ * also pays out later deposits.
  */
 const PAYOUT_SECONDS = 1800;
 

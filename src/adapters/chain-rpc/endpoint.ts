@@ -21,7 +21,7 @@ const SAFE_DIGITS = 15;
 /** Messages of nodes are searched and logged, so longer ones are cut off. */
 const MAX_MESSAGE_CHARACTERS = 2_048;
 
-/** Returns a text from a node, cut to a maximum length. */
+/** Cuts a string from a node to the maximum length. */
 export function cutText(text: string): string {
   return text.slice(0, MAX_MESSAGE_CHARACTERS);
 }

@@ -113,7 +113,7 @@ export async function evmTransfersAfter(
   return readFrom(source, { reader, cursor, last, reading });
 }
 
-/** Returns whether a reading from a position may find something: always if the head is not shared. */
+/** Returns whether reading from a position may find new transfers. Always true if the head is not shared. */
 export async function transfersAwait(
   { shared, confirmations }: TransferSource,
   position: string | undefined,

@@ -95,7 +95,7 @@ export interface NodesOptions {
   /** The pause before nodes that disagree are queried again, in ms. The default is a little more than half a second. */
   readonly compareAgainMs?: number | undefined;
   /**
-   * Called once per node.
+   * Checks that a node belongs to the chain. Called once per node.
    *
    * @throws WrongChainError when the node belongs to another chain.
    */

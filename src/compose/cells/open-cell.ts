@@ -168,8 +168,8 @@ export async function startCell(
   const units = unitsOf(database, metrics?.transaction);
   const unitsOfJobs = unitsOf(jobsDatabase, metrics?.transaction);
   const services: Services = { ...shared, uses: createUseLog({ inUnit: inUnitOf(units), log }) };
-  // The start uses the connection of the heartbeats. Those of requests are opened by requests: hundreds of cells would
-  // open hundreds of connections that nobody needs yet.
+  // The start uses the connection of the heartbeats. The connections for requests are opened on demand. If the start
+  // opened them, hundreds of cells would open hundreds of connections that are not needed yet.
   const starting = inUnitOf(unitsOf(pulse));
   const audit = createAuditTrail({
     ...{ keyStore, entropy: shared.entropy, inUnit: starting },

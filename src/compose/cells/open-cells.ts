@@ -273,7 +273,7 @@ function serving({ now }: Services['machine']): (cell: OpenCell) => boolean {
 /** The ids that apps can have. Other ids need no look-up. */
 const appIds = /^[A-Za-z0-9_-]{1,64}$/;
 
-/** The names of the cells of apps, as the directory has them. */
+/** Finds the cells of apps in the directory, and caches their names. */
 interface CellNames {
   /**
    * Returns the name of a cell that was found before, even while the directory is unavailable. A name that is older

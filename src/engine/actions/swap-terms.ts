@@ -136,8 +136,8 @@ interface SwapSpending {
 }
 
 /**
- * Returns the action that policies evaluate: the body, with all omitted fields and alternative spellings filled in,
- * as for transfers. No rule method matches swaps, so only rules for every method see it.
+ * Returns the action that policies evaluate: the body, with all omitted fields and alternative spellings filled in, as
+ * for transfers. No rule method matches swaps, so only rules for `*` see the action.
  *
  * CHOICE: the amounts are the maximum that the swap may spend, even if the request fixes the amount that arrives,
  * because rules on amounts limit spending. Assets and addresses are shown as sent, because conditions compare exact

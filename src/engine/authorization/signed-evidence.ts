@@ -35,7 +35,7 @@ export class UnauthorizedUseError extends Error {
   }
 }
 
-/** The maximum number of distinct signed requests. An intent has fewer members. */
+/** The maximum number of signed payloads. An intent has one for each member who has signed it. */
 const MAX_REQUESTS = 200;
 /** The maximum number of signatures: as many as a key quorum can have members. */
 const MAX_SIGNATURES = 600;

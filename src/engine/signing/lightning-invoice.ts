@@ -17,7 +17,7 @@ export interface LightningInvoice {
   readonly paymentHash: Uint8Array;
   /** 32 bytes. */
   readonly paymentSecret: Uint8Array;
-  /** A text of at most 639 bytes, or the 32-byte SHA-256 of a longer text. */
+  /** A description of at most 639 bytes, or the 32-byte SHA-256 of a longer one. */
   readonly description: string | Uint8Array;
   /** A private channel through which the receiving node can be reached. */
   readonly hint: RouteHint | undefined;

@@ -108,22 +108,26 @@ function serve(
   answer: (message: unknown, sender: Sender) => Promise<unknown>,
   log: Log,
 ): void {
-  const gone = new AbortController();
+  const disconnected = new AbortController();
   const send = (message: unknown): void => {
     if (socket.readyState !== socket.OPEN) return;
     socket.send(JSON.stringify(message));
     if (socket.bufferedAmount > MAX_UNREAD_BYTES) socket.terminate();
   };
-  const sender: Sender = { signal: gone.signal, connection: { closed: gone.signal, notify: send } };
+  const sender: Sender = {
+    signal: disconnected.signal,
+    connection: { closed: disconnected.signal, notify: send },
+  };
   let waiting = 0;
   let last: Promise<void> = Promise.resolve();
   socket.on('error', () => socket.terminate());
-  socket.on('close', () => gone.abort());
+  socket.on('close', () => disconnected.abort());
   socket.on('message', (data: Buffer) => {
     waiting += 1;
     if (waiting > MAX_WAITING) socket.pause();
     last = last.then(async () => {
-      if (!gone.signal.aborted) send(await answerText(data.toString(), (message) => answer(message, sender)));
+      if (!disconnected.signal.aborted)
+        send(await answerText(data.toString(), (message) => answer(message, sender)));
       waiting -= 1;
       if (socket.isPaused && waiting <= MAX_WAITING / 2) socket.resume();
     });
@@ -206,14 +210,14 @@ export async function openRpcPort(
     if (request.method !== 'POST') {
       throw new ApiError('method_not_allowed', undefined, { headers: { allow: 'OPTIONS, POST' } });
     }
-    const gone = new AbortController();
+    const disconnected = new AbortController();
     response.once('close', () => {
-      if (!response.writableFinished) gone.abort();
+      if (!response.writableFinished) disconnected.abort();
     });
     const { bytes, release } = await readBody(request, request.socket.remoteAddress ?? '');
     try {
       return await answerText(bytes.toString(), (message) =>
-        endpoint.answer(caip2, message, { signal: gone.signal }),
+        endpoint.answer(caip2, message, { signal: disconnected.signal }),
       );
     } finally {
       release();

@@ -16,7 +16,10 @@ import {
   watchSilence,
 } from './pipelining.ts';
 
-/** The maximum number of named statements per process, because each length of a list makes another text. */
+/**
+ * The maximum number of named statements per process. It is needed because lists of different lengths make different
+ * SQL texts.
+ */
 const MAX_NAMED = 500;
 
 /** Returns the name for the text of a statement; undefined if the statement is not named. */

@@ -51,7 +51,9 @@ function withoutRowLocks(node: SelectQueryNode): SelectQueryNode {
   return { ...node, endModifiers };
 }
 
-/** The maximum number of prepared statements, because each length of a list makes another text. */
+/**
+ * The maximum number of prepared statements. It is needed because lists of different lengths make different SQL texts.
+ */
 const MAX_PREPARED = 500;
 
 interface PreparedStatement {

@@ -148,7 +148,7 @@ function walk(field: FieldPath, { type, value }: Place, path: readonly string[])
   return walk(field, { type: member.type, value: (value as Record<string, unknown>)[member.name] }, rest);
 }
 
-/** Compares two type maps. They must have the same types with the same members in the same order. */
+/** Returns whether two type maps have the same types with the same members in the same order. */
 function sameTypes(left: TypeMap, right: TypeMap): boolean {
   const names = Object.keys(left);
   return (

@@ -101,7 +101,8 @@ function prepared(encode: PreparedTransaction['wireBytes']): PreparedTransaction
   return { signingBytes: () => encode(), wireBytes: encode };
 }
 
-// CHOICE: the type is 2 by default, unless the transaction has a field that only another type has.
+// Returns the type of a transaction. CHOICE: the default is 2, unless the transaction has a field that only another
+// type has.
 function typeOf(transaction: StandardTransaction): 0 | 1 | 2 | 4 {
   const { type } = transaction;
   if (type === 0 || type === 1 || type === 2 || type === 4) return type;
