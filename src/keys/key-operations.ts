@@ -341,9 +341,7 @@ function drawP256(entropy: Entropy) {
 }
 
 /**
- * Returns the binding of a wallet's key under this authority.
- *
- * INVARIANT: the key opens only with that authority, whatever else callers present.
+ * Returns the binding of a wallet's key. INVARIANT: the key opens only with this authority, whatever callers present.
  */
 function bindingUnder(
   { purpose, rowId, appId }: SealBinding,
@@ -354,9 +352,7 @@ function bindingUnder(
 }
 
 /**
- * Returns the binding of a policy's secret.
- *
- * INVARIANT: the secret opens only together with content that the policy's owner has approved.
+ * Returns the binding of a policy's secret. INVARIANT: it opens only with content that the policy's owner has approved.
  */
 function policyBinding({ purpose, rowId, appId }: SealBinding, content: string): SealBinding {
   return { ...requirePurpose({ purpose, rowId, appId }, 'policy'), authority: policyDigest(content) };
@@ -397,9 +393,7 @@ function requirePlain({ purpose, rowId, appId }: SealBinding): SealBinding {
 }
 
 /**
- * Returns the binding without an authority, if it has this purpose.
- *
- * INVARIANT: callers cannot choose an authority for these secrets.
+ * Requires this purpose. INVARIANT: drops any authority that callers sent, so they cannot choose one for these secrets.
  */
 function requirePurpose({ purpose: given, rowId, appId }: SealBinding, purpose: string): SealBinding {
   const binding = { purpose: given, rowId, appId };

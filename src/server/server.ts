@@ -262,11 +262,9 @@ function setPaused(connection: Connection, isPaused: boolean): void {
 }
 
 /**
- * Tracks the requests in progress on each connection.
- *
- * HOT: requests in progress are stored on each connection, not in one set that changes with each request. When V8 grows
- * a set, the old table references the new one. Once an old table is in the old generation, only a full garbage
- * collection frees the later tables and the requests in them.
+ * Tracks the requests in progress. HOT: they are stored on each connection, not in one set that changes with each
+ * request. When V8 grows a set, the old table references the new one. Once an old table is in the old generation, only
+ * a full garbage collection frees the later tables and the requests in them.
  */
 function trackRequests(): PendingRequests {
   const connections = new Map<Socket, Connection>();
