@@ -340,9 +340,7 @@ function drawP256(entropy: Entropy) {
   return pair;
 }
 
-/**
- * Returns the binding of a wallet's key. INVARIANT: the key opens only with this authority, whatever callers present.
- */
+/** Returns the binding of a wallet's key. INVARIANT: it opens only with this authority, whatever callers present. */
 function bindingUnder(
   { purpose, rowId, appId }: SealBinding,
   authority: WalletAuthority | undefined,
@@ -351,9 +349,7 @@ function bindingUnder(
   return authority === undefined ? binding : { ...binding, authority: authorityDigest(authority) };
 }
 
-/**
- * Returns the binding of a policy's secret. INVARIANT: it opens only with content that the policy's owner has approved.
- */
+/** Returns the binding of a policy's secret. INVARIANT: it opens only with content that the owner has approved. */
 function policyBinding({ purpose, rowId, appId }: SealBinding, content: string): SealBinding {
   return { ...requirePurpose({ purpose, rowId, appId }, 'policy'), authority: policyDigest(content) };
 }
@@ -392,9 +388,7 @@ function requirePlain({ purpose, rowId, appId }: SealBinding): SealBinding {
   throw new KeyStoreError('a secret of this kind does not leave the key store, and callers cannot seal one');
 }
 
-/**
- * Requires this purpose. INVARIANT: drops any authority that callers sent, so they cannot choose one for these secrets.
- */
+/** Requires the purpose. INVARIANT: drops the authority, so that callers cannot choose one for these secrets. */
 function requirePurpose({ purpose: given, rowId, appId }: SealBinding, purpose: string): SealBinding {
   const binding = { purpose: given, rowId, appId };
   if (given === purpose) return binding;
