@@ -138,14 +138,14 @@ export function startServer(options: ServerOptions): Promise<RunningServer> {
     server.closeIdleConnections();
     for (const socket of undecided) socket.destroy();
     const timer = setTimeout(() => {
-      options.log.warn(
-        { requests: pending.count() },
-        'requests cut off at shutdown: they did not finish in time',
-      );
+      const requests = pending.count();
+      options.log.warn({ requests }, 'requests cut off at shutdown: they did not finish in time');
       server.closeAllConnections();
     }, options.graceMs ?? DEFAULT_GRACE_MS);
     await closed;
     clearTimeout(timer);
+    // Ends Node's interval for late requests, which would keep the server and its handlers in memory.
+    server.close();
   };
 
   let stopped: Promise<void> | undefined;

@@ -1,14 +1,17 @@
+import { execFile } from 'node:child_process';
 import type { RequestListener } from 'node:http';
 import { get } from 'node:https';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { connect as connectTls } from 'node:tls';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { makeCertificate, type ServerCertificate } from '../../../src/adapters/certificate.ts';
 import { systemClock, systemEntropy } from '../../../src/adapters/runtime.ts';
 import { type RunningServer, startServer } from '../../../src/server/server.ts';
 import { keptLog } from './toy-server.ts';
 
+const run = promisify(execFile);
 let certificate: ServerCertificate;
 beforeAll(async () => {
   certificate = await makeCertificate({ clock: systemClock, entropy: systemEntropy });
@@ -356,6 +359,27 @@ describe('a stop', () => {
   test('a stop can be called twice', async () => {
     const { server } = await start(tellTransport);
     await Promise.all([server.close(), server.close()]);
+  });
+
+  test('nothing keeps what the handler of a stopped server refers to', async () => {
+    // A process of its own: to collect the heap of all tests takes a second.
+    const program = `
+      import { startServer } from ${JSON.stringify(new URL('../../../src/server/server.ts', import.meta.url).href)};
+      async function startAndStop(tls) {
+        const state = { of: 'the handler' };
+        const handler = () => state;
+        const options = { handler, tls, host: '127.0.0.1', port: 0, log: console, newRequestId: () => '' };
+        await (await startServer(options)).close();
+        return new WeakRef(state);
+      }
+      const states = [await startAndStop(undefined), await startAndStop(${JSON.stringify(certificate)})];
+      for (let round = 0; round < 3; round += 1) {
+        await new Promise((resolve) => setImmediate(resolve));
+        gc();
+      }
+      console.log(states.map((state) => state.deref() === undefined));`;
+    const { stdout } = await run(process.execPath, ['--expose-gc', '--input-type=module', '-e', program]);
+    expect(stdout).toBe('[ true, true ]\n');
   });
 });
 
