@@ -29,7 +29,7 @@ import { withKeyStore } from './open-key-store.ts';
 interface AdministeredApp {
   readonly id: string;
   readonly name: string;
-  /** In ISO 8601. */
+  /** An ISO 8601 timestamp. */
   readonly created_at: string;
 }
 

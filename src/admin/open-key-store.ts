@@ -26,9 +26,9 @@ export async function withKeyStore<T>(
 }
 
 /**
- * Called before the server accepts requests.
+ * Requires that the key store opens the stored wallets. Called before the server accepts requests.
  *
- * @throws StartError when the stored wallets do not open under the key store's master key.
+ * @throws StartError if they were sealed under another master key.
  */
 export async function requireMasterKey(
   database: Database,

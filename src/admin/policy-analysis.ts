@@ -18,7 +18,7 @@ import type { UnitSource } from '../server/unit-of-work.ts';
 import { createBodyCheck } from '../server/validation-issues.ts';
 import { requireMigrated, withDatabase } from './administration.ts';
 
-/** Explains, replays and lints policies for the operator, directly on a database. */
+/** Returns the analysis of policies that works directly on a database. */
 export function policyAnalysis({
   services: { clock, uses },
   database,

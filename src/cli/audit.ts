@@ -34,7 +34,10 @@ Examples:
 
 Exit codes: 0 success, 1 failure or a log that was changed, 2 invalid usage.`;
 
-/** Returns the command `custos audit …`, which exports the audit log to files that can be verified offline. */
+/**
+ * Returns the command `custos audit …`, which exports and trims the audit log, and verifies exports and proves their
+ * records without a server.
+ */
 export function auditCommand(): Command {
   const audit = new Command('audit')
     .description('export the audit log, trim it, verify an export, prove that a record is in it')

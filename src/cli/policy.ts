@@ -49,7 +49,7 @@ Examples:
 
 Exit codes: 0 success, 1 failure, 2 invalid usage.`;
 
-/** Returns the command `custos policy …`, which shows what a policy would change. */
+/** Returns the command `custos policy …`, which tests policies before they take effect, and shows running sums. */
 export function policyCommand(): Command {
   const policy = new Command('policy').description(
     'test policies before they take effect, and show running sums',

@@ -76,7 +76,7 @@ export async function runCommandLine(args: readonly string[]): Promise<ExitCode>
   }
 }
 
-/** Returns the command line with all commands. */
+/** Returns the command `custos` with all its subcommands. */
 export function makeProgram(): Command {
   const program = new Command('custos')
     .description('Wallet infrastructure behind one HTTP contract: a sandbox, a mock and a production server.')

@@ -59,7 +59,7 @@ function entryOf(setting: Setting, name: SettingCommand): string[] {
   return [...wrapped(first, 2), ...wrapped(variableHelp(setting), 6)];
 }
 
-/** Breaks a text into lines for the terminal, each indented by some spaces. */
+/** Breaks a string into lines for the terminal, each indented by `indent` spaces. */
 export function wrapped(text: string, indent: number): string[] {
   const lines: string[] = [];
   for (const word of text.split(' ')) {
@@ -78,7 +78,7 @@ export function givenFlags(flags: SettingFlags, command: Command): SettingFlags 
 }
 
 /**
- * Reads the file of `--config`, or the one in the current folder.
+ * Reads the file of `--config`, or the one in the current folder. Returns undefined if there is neither.
  *
  * @throws ConfigError
  */

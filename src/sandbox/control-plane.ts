@@ -66,7 +66,7 @@ interface CustomerDecision {
   readonly endorsements?: readonly { readonly name: string; readonly status: string }[] | undefined;
 }
 
-/** What the hosted page of the simulated identity office shows about a customer. */
+/** The content of the hosted page of the simulated identity office about a customer. */
 export interface HostedVerification {
   readonly environment: FiatEnvironment;
   readonly kind: CustomerKind;
@@ -95,7 +95,7 @@ export interface ControllableFiat {
   decide(environment: FiatEnvironment, customerId: string, decision: CustomerDecision): Promise<boolean>;
   /** Returns the content of the hosted page, or undefined for an unknown token. */
   page(token: string): Promise<HostedVerification | undefined>;
-  /** Returns false if the page does not offer the action. */
+  /** Takes a customer's action on the hosted page. Returns false if the page does not offer it. */
   usePage(token: string, action: 'accept_terms' | 'complete' | 'decline'): Promise<boolean>;
   /** Makes the provider available or unavailable. While it is unavailable, requests cannot reach it. */
   setUp(isUp: boolean): void;
@@ -146,7 +146,7 @@ type ControlledPayment = TestPayment | 'amount' | 'funds' | 'status' | undefined
 
 /** Controls the merchants of the simulated card issuer. Ids are the issuer's ids. */
 export interface ControllableCards {
-  /** Returns undefined for an unknown card. */
+  /** Requests a payment with a card. Returns undefined for an unknown card. */
   authorize(
     environment: CardEnvironment,
     order: {
@@ -184,7 +184,7 @@ export interface SnapshotFacts {
 /** Saves and loads the state of the whole sandbox. Throws an ApiError with the reason if it cannot load a snapshot. */
 export interface ControllableSnapshots {
   list(): Promise<readonly SnapshotFacts[]>;
-  /** Replaces a snapshot with the same name. */
+  /** Saves the state under a name. Replaces a snapshot with the same name. */
   save(name: string): Promise<SnapshotFacts>;
   load(name: string): Promise<void>;
   remove(name: string): Promise<void>;
@@ -211,7 +211,7 @@ export interface SimulatedLogin {
   /** The public key as PEM. */
   readonly verificationKey: string;
   jwk(): Promise<{ readonly x?: string; readonly y?: string }>;
-  /** Signs a token for a `custom_user_id` that is valid for an hour from `nowMs`. */
+  /** Signs a token that names a `custom_user_id` and is valid for an hour from `nowMs`. */
   issue(
     customUserId: string,
     options: { readonly claim: string; readonly audience: string | undefined; readonly nowMs: number },
@@ -257,7 +257,6 @@ export interface ControlContext extends PolicyAnalysis {
   /** Returns the URL for clients on this machine. */
   baseUrl(): string;
   readonly clientConfig: ClientConfig;
-  /** The version of this program. */
   readonly version: string;
   /** Returns the id of the event log, which changes when a reset or a snapshot replaces the events. */
   eventLog(): string;

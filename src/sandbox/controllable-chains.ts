@@ -46,7 +46,7 @@ interface ControllableEarn extends Incentives, VaultRates {
   addVault(caip2: string, vault: NewVault): Promise<string>;
   /**
    * Changes a vault. If `rawLiquidity` exceeds what the vault could pay out, changes nothing and returns the amount
-   * that it could pay out.
+   * that it could pay out. Otherwise returns undefined.
    */
   changeVault(caip2: string, address: string, change: VaultChange): Promise<bigint | undefined>;
   /** Adds a reward. Returns false if the address's total would exceed the maximum. */
@@ -101,7 +101,7 @@ export interface AssetTerms {
   readonly decimals: number;
 }
 
-/** What an included transaction on a simulated chain has changed. Addresses are in the notation of the chain. */
+/** The effects of an included transaction on a simulated chain. Addresses are in the notation of the chain. */
 interface TransactionEffects {
   readonly movements: readonly {
     readonly from: string;
@@ -180,7 +180,9 @@ interface ControllableAbis {
    * matches.
    */
   call(to: string, data: string): DecodedItem | undefined;
-  /** Returns the name of the function with this selector, without decoding arguments. */
+  /**
+   * Returns the name of the function with this selector, without decoding arguments. Undefined if no function is known.
+   */
   functionName(to: string, selector: string): string | undefined;
 }
 

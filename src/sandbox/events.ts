@@ -119,7 +119,7 @@ function readJson(text: string): unknown {
   }
 }
 
-// RFC 6901 §4 requires to replace `~1` before `~0`.
+// Replaces `~1` before `~0`, as RFC 6901 §4 requires, so that `~01` becomes `~1`.
 function unescapeName(name: string): string {
   return name.replaceAll('~1', '/').replaceAll('~0', '~');
 }

@@ -90,7 +90,6 @@ async function quorumNames(em: SqlEntityManager, ids: readonly string[]): Promis
   return new Map(quorums.map(({ id, displayName }) => [id, displayName]));
 }
 
-/** Returns an id together with its name. */
 export function named(id: string, names: Names): SandboxNamed {
   return { id, name: names.get(id) ?? null };
 }
@@ -230,7 +229,7 @@ function byAddress(address: unknown): { readonly address: string } | undefined {
 export interface References {
   /** The app to which external ids of wallets belong; null if the app is unknown. */
   readonly appId: string | null;
-  /** What the row is about. If it refers to several resources, the most specific one. */
+  /** The resource that the row is about. If it refers to several, the most specific one. */
   readonly subject: { readonly type: string; readonly id: string } | undefined;
   /** The wallet's id, or `ext_wal_` and its external id. */
   readonly walletId: string | undefined;
@@ -250,7 +249,10 @@ const EXTERNAL_PREFIX = 'ext_wal_';
 /** Converts a user's id. Ids have the configured prefix in requests, and `service` in the database. */
 const storedUserId = (id: string): string => id.replace(/^did:[a-z0-9-]+:/, 'did:service:');
 
-/** Reads the names of everything to which the rows of a page refer, with one statement per kind of resource. */
+/**
+ * Reads the names of everything to which the rows of a page refer, with one statement per kind of resource. Returns a
+ * function that looks up the names for a row.
+ */
 export async function readReferences(
   em: SqlEntityManager,
   rows: readonly References[],
@@ -287,7 +289,7 @@ export async function readReferences(
   };
 }
 
-/** Reads wallets by their ids and external ids. */
+/** Reads wallets by their ids and external ids. Returns a function that looks up one of them. */
 async function readWallets(
   em: SqlEntityManager,
   ids: readonly string[],

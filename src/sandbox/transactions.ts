@@ -136,7 +136,10 @@ interface EvmRequest {
   readonly calls?: readonly EvmRequest[];
 }
 
-/** Returns the first call. Transactions of Tempo may have several. */
+/**
+ * Returns the first call of a transaction, because a transaction of Tempo may have several. Undefined if no request is
+ * stored.
+ */
 function requestOf({ transactionRequest }: Row): EvmRequest | undefined {
   if (transactionRequest === null) return undefined;
   const request = JSON.parse(transactionRequest) as EvmRequest;
@@ -237,7 +240,10 @@ export async function assetTerms(
   return terms;
 }
 
-/** Returns symbol and decimals of an asset that has a name in the API, for chains of real nodes. */
+/**
+ * Returns the symbol and decimals of an asset on a chain that is not simulated. Undefined for an asset without a name
+ * in the API.
+ */
 function namedTerms(caip2: string, tokenAddress: string | null): AssetTerms | undefined {
   const chain = chainOfCaip2(caip2);
   if (chain === undefined) return undefined;

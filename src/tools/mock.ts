@@ -5,7 +5,6 @@ import { ApiError } from '../errors.ts';
 interface Preference {
   /** The status of the response, as text. */
   readonly code?: string;
-  /** The name of the example. */
   readonly example?: string;
 }
 

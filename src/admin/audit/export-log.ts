@@ -73,8 +73,8 @@ export async function exportFrom(em: SqlEntityManager, folder: string): Promise<
 }
 
 /**
- * Checks the log against the folder, which is a witness: the log in the database must begin with the log in the
- * folder.
+ * Requires that the log in the database continues the log in the folder, which is a witness: the database must still
+ * have the same first records. Returns their number.
  */
 async function requireContinued(
   readTile: ReadTile,

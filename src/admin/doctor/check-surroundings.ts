@@ -133,7 +133,7 @@ function fileLimit({ connections }: Pick<ServeConfig, 'connections'>): Finding[]
   return [warning('file limit', text, `raise \`ulimit -n\`, or lower ${settings.maxConnections.variable}`)];
 }
 
-/** Returns undefined on systems without `/proc`. */
+/** Returns the limit of open files, or undefined on systems without `/proc`. */
 function openFileLimit(): number | undefined {
   try {
     const found = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'));
@@ -152,7 +152,9 @@ function keyFile(env: Environment): Finding[] {
   return [warning('key file', `other users can read \`${file}\``, `chmod 600 ${file}`)];
 }
 
-/** Checks that the checkpoint can be written with which a server compares the audit log when it starts. */
+/**
+ * Checks that a server can write its checkpoint, with which it notices at its next start that the audit log was cut.
+ */
 export function checkCheckpoint({ checkpointFile: file }: Pick<CellSettings, 'checkpointFile'>): Finding {
   const name = 'audit log';
   if (file === undefined) {

@@ -19,7 +19,7 @@ import {
 export async function examineProduction(
   config: ServeConfig,
   outside: {
-    /** The key store that opens the stored keys. */
+    /** Selects the signer or the master keys that opens the stored keys. */
     readonly keyStore: KeyStoreSettings;
     readonly env: Readonly<Record<string, string | undefined>>;
     readonly execArgv: readonly string[];

@@ -28,8 +28,8 @@ Examples:
 Exit codes: 0 success, 1 failure, 2 invalid usage.`;
 
 /**
- * Returns the command `custos restored …`, which reports the changes that a restored database may lack, and releases
- * its servers.
+ * Returns the command `custos restored …`, which reports what a restored database may lack, and allows changes and
+ * transactions again.
  */
 export function restoredCommand(): Command {
   const restored = new Command('restored')

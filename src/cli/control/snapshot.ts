@@ -25,7 +25,7 @@ interface FileFlags extends SandboxClientFlags {
   requests?: boolean;
 }
 
-/** Returns the command `custos snapshot …`, which saves and loads the whole state of a running sandbox under a name. */
+/** Returns the command `custos snapshot …`, which manages snapshots of the whole state of a running sandbox. */
 export function snapshotCommand(): Command {
   const snapshot = new Command('snapshot')
     .description('save and load the whole state of a running sandbox')

@@ -31,7 +31,7 @@ Examples:
   $ custos events list --events 'user.*'
   $ custos events replay msg_b1n9u2k7c4w8x0a5t6e3r2qz`;
 
-/** Returns the command `custos events …`, which reads the events of a running sandbox. */
+/** Returns the command `custos events …`, which lists, awaits and replays the events of a running sandbox. */
 export function eventsCommand(): Command {
   const events = new Command('events')
     .description('list, wait for and replay the events of a running sandbox')

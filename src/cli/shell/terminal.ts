@@ -117,8 +117,7 @@ export function table<Row>(all: readonly Column<Row>[], rows: readonly Row[], sc
 }
 
 /**
- * Replaces control characters in a text. Users choose names, and control characters in them would change what the
- * terminal shows.
+ * Replaces control characters. Users choose names, and control characters in them would change what the terminal shows.
  */
 export function printable(text: string): string {
   return stripVTControlCharacters(text).replace(/\p{Cc}/gu, ' ');
@@ -127,7 +126,7 @@ export function printable(text: string): string {
 const WIDE =
   /[\p{Emoji_Presentation}\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]/u;
 
-/** Returns the number of columns that a text takes on the screen. */
+/** Returns the number of columns that a string takes on the screen. */
 function widthOf(text: string): number {
   return segmentsOf(text).reduce((sum, segment) => sum + (WIDE.test(segment) ? 2 : 1), 0);
 }
@@ -149,7 +148,7 @@ function segmentsOf(text: string): string[] {
   return Array.from(graphemes.segment(text), ({ segment }) => segment);
 }
 
-/** Breaks a text at spaces, so that it fits the width of the screen. Further lines are indented like the first. */
+/** Breaks a string at spaces, so that it fits the width of the screen. Further lines are indented like the first. */
 export function wrap(text: string, { width }: Screen): string {
   const [indent = ''] = /^ */.exec(text) ?? [];
   const lines: string[] = [];

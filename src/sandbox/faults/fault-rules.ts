@@ -46,7 +46,8 @@ export interface FaultRules {
   /** Resets to the state after the start: no rules, and ids start again from the first. */
   restart(): void;
   /**
-   * Returns the first rule that has one of these effects, matches, and is drawn by its probability.
+   * Returns the first rule that has one of these effects, matches, and is drawn by its probability. Undefined if there
+   * is none.
    *
    * CHOICE: at most one rule is applied, and the rules after it are not tried. A rule with the probability 1 draws no
    * random number.

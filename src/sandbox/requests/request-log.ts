@@ -24,7 +24,7 @@ export interface RequestLog {
    * plus one.
    */
   range(): { readonly oldest: number; readonly newest: number };
-  /** Returns undefined if the request was dropped. */
+  /** Returns the request with this sequence number, or undefined if it was dropped. */
   at(sequence: number): AnsweredRequest | undefined;
   find(id: string): RecordedRequest | undefined;
   /**

@@ -14,7 +14,7 @@ export interface LoginIssuer {
   readonly verificationKey: string;
   /** Returns the public key as a JWK. */
   jwk(): Promise<JWK>;
-  /** Signs a token for a `custom_user_id` that is valid for an hour from `nowMs`. */
+  /** Signs a token that names a `custom_user_id` and is valid for an hour from `nowMs`. */
   issue(
     customUserId: string,
     options: { readonly claim: string; readonly audience: string | undefined; readonly nowMs: number },

@@ -9,7 +9,7 @@ import { whySignatures } from './signatures.ts';
 import { type KnownOperation, whyUnknownPath } from './unknown-path.ts';
 import { whyInvalid } from './validation.ts';
 
-/** What an explanation needs to know about the sandbox, in addition to the failed request. */
+/** The facts about the sandbox that explanations use, in addition to the failed request. */
 export interface RefusalFacts {
   /** The word that clients use in header names in place of `service`. */
   readonly prefix: string;

@@ -117,7 +117,7 @@ export function resourceIn(
   return `${noun} ${namedId(decodeURIComponent(value), refused)}`;
 }
 
-// JavaScript dates end in the year 275760.
+// Formats a time in ISO 8601. A time after the year 275760, which JavaScript cannot represent, stays a number.
 export function timeOf(ms: number): string {
   return Math.abs(ms) <= 8.64e15 ? new Date(ms).toISOString() : String(ms);
 }

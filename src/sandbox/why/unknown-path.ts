@@ -67,7 +67,10 @@ function filledPath(template: string, path: string): string {
   return known.map((name, index) => (name.startsWith('{') ? (given[index] ?? '') : name)).join('/');
 }
 
-/** Chooses among equally similar operations the one with the same method. */
+/**
+ * Returns the operation whose path is most similar, and among equally similar ones the one with the same method.
+ * Undefined if no path is similar enough.
+ */
 function nearestOperation(
   method: string,
   path: string,

@@ -19,7 +19,7 @@ interface Claims {
 const GET_TOKEN =
   'Get an access token by `custos token <user>`, POST /v1/passwordless/authenticate or the device flow; GET /v1/apps/{app_id}/test_credentials returns accounts for tests.';
 
-/** What is wrong with a token: what was expected, what came, and what to do. */
+/** A fault of a token: what was expected, what came, and what to do. */
 interface Fault {
   readonly expected?: string;
   readonly came: string;

@@ -100,7 +100,10 @@ function wordsOf(message: string): string {
     .replace(/^is required$/, 'a value');
 }
 
-/** Returns the whole text for a message that is neither about a keyword of the schema nor about allowed values. */
+/**
+ * Returns the text about a fault that the message itself explains. Undefined for a keyword of the schema, for which the
+ * text is built from the expected and the received value.
+ */
 function textOf(issue: Issue, refused: RefusedRequest): string | undefined {
   const { message } = issue;
   if (/^must (?:be|have|match) /.test(message) || message === 'is required') return undefined;
@@ -142,7 +145,9 @@ function faultPlace({ in: part, pointer }: Issue): FaultPlace {
 
 const SHOWN_VALUE = 80;
 
-/** Returns the allowed value that is most similar to the sent value. */
+/**
+ * Returns the sent string and the allowed value that is most similar to it. Undefined if no allowed value is similar.
+ */
 function nearestValue(
   { in: part, pointer, message }: Issue,
   body: unknown,
@@ -289,7 +294,7 @@ function unknown(issue: Issue, issues: readonly Issue[], { body, path }: Refused
   };
 }
 
-/** Describes several missing properties of one object in one sentence. */
+/** Describes several missing properties of one object in one sentence. Returns undefined for other issues. */
 function summaryOf(issues: readonly Issue[], { body }: RefusedRequest): string | undefined {
   const parents = new Set(issues.map(({ pointer }) => pointer.slice(0, pointer.lastIndexOf('/'))));
   const areMissing = issues.every((each) => each.in === 'body' && each.message === 'is required');

@@ -100,7 +100,7 @@ export function listenSecret(data: string | undefined): string {
   }
 }
 
-/** Returns undefined if there is no secret in the file. */
+/** Reads the secret in a file. Returns undefined if there is none. */
 function readSecret(file: string): string | undefined {
   try {
     const secret = readFileSync(file, 'utf8').trim();

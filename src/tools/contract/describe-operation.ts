@@ -13,7 +13,7 @@ export interface DescribedField {
   readonly description: string;
 }
 
-/** What the API document says about an operation, for people who call it. */
+/** The facts of the API document about an operation, for people who call it. */
 export interface DescribedOperation {
   readonly operation: string;
   readonly method: string;

@@ -54,7 +54,7 @@ export interface Verdict {
   readonly closed: readonly string[];
 }
 
-/** The part of the API document that is counted: that of the operations that were called, or everything. */
+/** The counted part of the API document: only the operations that were called, or everything. */
 export type Scope = 'called' | 'contract';
 
 /** The dimensions that belong to operations. They are counted for the operations that were called. */

@@ -247,7 +247,7 @@ function coverageJson(measured: Measured, verdict: Verdict): object {
 
 const MAX_LISTED = 50;
 
-/** Colors a text for a terminal. */
+/** Colors a string for a terminal. */
 export type Paint = (color: 'bold' | 'green' | 'yellow' | 'red', text: string) => string;
 
 /** Returns the figures and the problems as text for a terminal. */

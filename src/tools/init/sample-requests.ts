@@ -97,7 +97,7 @@ function bodiesOf(document: ContractDocument, requestBody: unknown): [name: stri
 
 /**
  * Returns the path parameter that names the resource which a path creates: `/v1/wallets` creates the resource that
- * `/v1/wallets/{wallet_id}` names.
+ * `/v1/wallets/{wallet_id}` names. Undefined if there is none.
  */
 function createdBy(path: string, paths: readonly string[]): string | undefined {
   for (const other of paths) {

@@ -159,7 +159,7 @@ function withPackageName(text: string): string {
   return text.replaceAll(/\bcustos\/testing\b/g, `${packageName()}/testing`);
 }
 
-/** What happened to a file. */
+/** The outcome for one file. */
 export interface Outcome {
   readonly path: string;
   readonly state: 'written' | 'replaced' | 'unchanged';

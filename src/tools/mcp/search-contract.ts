@@ -109,7 +109,7 @@ const stopWords = new Set([
   'with',
 ]);
 
-/** Splits a text or an id into words, in lower case and without the `s` of plurals. */
+/** Splits a string or an id into words, in lower case and without the `s` of plurals. */
 function wordsIn(text: string): Set<string> {
   const spaced = text.replaceAll(/([a-z])([A-Z])/g, '$1 $2').toLowerCase();
   return new Set(spaced.split(/[^a-z0-9]+/).map(singular));

@@ -27,7 +27,7 @@ export interface Tool {
     readonly required: string[];
     readonly additionalProperties: false;
   };
-  /** Whether the tool only reads. */
+  /** Whether the tool changes nothing in the sandbox. */
   readonly readOnly: boolean;
   /** Runs the tool. The arguments must match `inputSchema`. */
   run(input: Readonly<Record<string, unknown>>): Promise<ToolResult>;

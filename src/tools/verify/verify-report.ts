@@ -23,7 +23,10 @@ export function collectFindings() {
   const found = new Map<string, CountedFinding>();
   let [requests, judged] = [0, 0];
   return {
-    /** `isRequest` is false for findings about a request that has already been counted. */
+    /**
+     * Counts the findings about one request. With `isRequest: false`, the request itself is not counted, because it
+     * already was.
+     */
     add(findings: readonly Finding[], example: string, isOperation: boolean, isRequest = true): void {
       if (isRequest) requests += 1;
       if (isOperation) judged += 1;

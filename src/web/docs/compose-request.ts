@@ -2,7 +2,7 @@ import type { OperationDocument, Parameter, Settings } from './operation-documen
 import type { SampleRequest } from './sample-request.ts';
 import { canonicalJson } from './sign-payload.ts';
 
-/** What the reader has entered. */
+/** The reader's input. */
 export interface Filled {
   /** Values by parameter name. Empty values are not sent. */
   readonly parameters: Readonly<Record<string, string>>;

@@ -17,7 +17,7 @@ export function element<Name extends keyof HTMLElementTagNameMap>(
   return made;
 }
 
-/** Formats a text of the API document. Backticks in it mark code. */
+/** Formats a string of the API document. Backticks in it mark code. */
 export function prose(text: string): DocumentFragment {
   const fragment = document.createDocumentFragment();
   for (const [position, part] of text.split('`').entries()) {
@@ -42,7 +42,7 @@ export function codeBlock(text: string, label: string, language = 'json'): HTMLP
   );
 }
 
-/** Returns a button that copies a text and confirms that for a moment. */
+/** Returns a button that copies a string and confirms that for a moment. */
 export function copyButton(read: () => string, what: string): HTMLButtonElement {
   const button = element(
     'button',

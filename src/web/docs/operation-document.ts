@@ -74,7 +74,7 @@ export interface OperationDocument {
   readonly schemas: Schemas;
 }
 
-/** What the pages know about the server that serves them. */
+/** The facts about the server that serves the pages. */
 export interface Settings {
   /** The prefix of header names, for example `service` in `service-app-id`. */
   readonly prefix: string;

@@ -11,7 +11,7 @@ export interface SearchEntry {
   readonly text: string;
 }
 
-/** A piece of a text. `isMatch`: the search has found this piece. */
+/** A piece of a string. `isMatch`: the search has found this piece. */
 export interface Piece {
   readonly text: string;
   readonly isMatch: boolean;
@@ -92,7 +92,7 @@ export function createSearch(entries: readonly SearchEntry[]): Search {
   };
 }
 
-/** Splits a text into matches and the text between them. `stems`: the beginnings of the words that were found. */
+/** Splits a string into matches and the pieces between them. `stems`: the beginnings of the words that were found. */
 function marked(text: string, stems: readonly string[]): Piece[] {
   if (stems.length === 0) return [{ text, isMatch: false }];
   const longestFirst = [...stems].sort((a, b) => b.length - a.length);

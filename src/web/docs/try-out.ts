@@ -4,7 +4,7 @@ import type { OperationDocument, Parameter, Settings } from './operation-documen
 import { pageUrl } from './page-url.ts';
 import { newSuffix, signPayload, withFreshNames } from './sign-payload.ts';
 
-/** What the reader has typed. It is kept while the page is open, but never stored. */
+/** The reader's input. It is kept while the page is open, but never stored. */
 const typed = { appId: '', appSecret: '', userToken: '', privateKey: '' };
 
 /** The form from whose input an operation's code and request are built. */

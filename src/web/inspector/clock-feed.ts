@@ -9,7 +9,6 @@ export const clock = signal<SandboxClock | undefined>(undefined);
 /** The reason why the clock cannot be read. Empty while the sandbox responds. */
 export const absence = signal('');
 
-/** Reads the clock now. */
 async function readClock(): Promise<void> {
   try {
     clock.value = await control('getClock', {});

@@ -37,7 +37,7 @@ export function withRenewed(
   return events.map((event) => byId.get(event.id) ?? event);
 }
 
-/** Returns the events whose type, id, payload or names contain a text, newest first. */
+/** Returns the events whose type, id, payload or names contain `text`, newest first. */
 export function filterEvents(events: readonly SandboxEvent[], text: string): SandboxEvent[] {
   const wanted = text.trim().toLowerCase();
   return events

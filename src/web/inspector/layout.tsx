@@ -57,7 +57,7 @@ function Side({ current }: { readonly current: string | undefined }) {
   };
   const title = pages.find(({ id }) => id === current)?.title ?? 'Pages';
   useEffect(() => {
-    // A low window does not show all entries, and fewer once the clock is known.
+    // In a low window, the current entry may be out of sight, also because the clock takes some of the space.
     document.querySelector('#pages [aria-current]')?.scrollIntoView({ block: 'nearest' });
   }, [current, clock.value === undefined]);
   return (
@@ -115,7 +115,7 @@ function Side({ current }: { readonly current: string | undefined }) {
   );
 }
 
-/** Whether the sandbox responds, its clock, and the height of rows. */
+/** Shows whether the sandbox responds, the sandbox's clock, and a switch for the height of rows. */
 function Foot() {
   const now = clock.value;
   return (

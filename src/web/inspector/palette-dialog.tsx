@@ -21,7 +21,8 @@ export function PaletteDialog() {
   const at = useSignal(0);
   const activeId = useSignal<string | undefined>(undefined);
   const onKeyDown = useRef<((event: KeyboardEvent) => void) | undefined>(undefined);
-  // Its code is loaded when it is opened for the first time. The field is there before, so that no letter is lost.
+  // The palette's code is loaded when the dialog is first opened. The field is drawn before that, so that no letter is
+  // lost.
   const content = useSignal<typeof Palette | undefined>(undefined);
   useLayoutEffect(() => {
     if (isOpen.value) dialog.current?.showModal();
@@ -38,7 +39,7 @@ export function PaletteDialog() {
         content.value = loaded.Palette;
       },
       () => {
-        // The sandbox does not respond, which the foot of the menu says. The next press tries again.
+        // The sandbox does not respond, as the foot of the navigation shows. Opening the dialog again retries.
         isOpen.value = false;
       },
     );

@@ -42,13 +42,13 @@ export function rankFinds<Each extends { title: string; kind: string; note?: str
 
 interface PaletteProps {
   readonly isOpen: Signal<boolean>;
-  /** What the reader has typed. */
+  /** The reader's input. */
   readonly text: Signal<string>;
   /** The position of the chosen find. */
   readonly at: Signal<number>;
   /** The id of the element of the chosen find. */
   readonly activeId: Signal<string | undefined>;
-  /** Gets the function that handles the keys of the field. */
+  /** Receives the function that handles the keys of the field. */
   readonly onKeyDown: { current: ((event: KeyboardEvent) => void) | undefined };
 }
 

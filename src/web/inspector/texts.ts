@@ -163,7 +163,7 @@ export function outcomeText({ outcome }: Pick<PolicyUnitTrace, 'outcome'>): stri
   return String(outcome).replaceAll('_', ' ');
 }
 
-/** Returns the lines of a text as they are, each once, without empty ones. */
+/** Returns the distinct lines of a string, without empty ones. Spaces in them are kept. */
 export function linesIn(text: string): readonly string[] {
   return [...new Set(text.split('\n'))].filter((line) => line !== '');
 }

@@ -8,7 +8,7 @@ import type { CardParts } from './parts.ts';
  * HMAC-SHA256(secret, "number" || card) || Luhn digit. The security code and the keys are derived in the same way.
  */
 
-/** What a page with an ephemeral key can show about a card. */
+/** The secret details of a card, which a page shows with an ephemeral key. */
 export interface CardDetails {
   readonly number: string;
   readonly cvc: string;

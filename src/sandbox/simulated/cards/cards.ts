@@ -30,7 +30,7 @@ export function findCard({ store, environment }: CardParts, id: string): CardRow
   return store.first('select * from issuer_cards where environment = ? and id = ?', environment, id);
 }
 
-/** Issues a card for an asset of a simulated EVM chain. */
+/** Issues a card for an asset of a simulated EVM chain, or returns the reason for a refusal. */
 export async function issue(parts: CardParts, order: CardOrder): Promise<IssuedCard | CardRefusal> {
   const { store, environment } = parts;
   const chain = order.caip2.startsWith('eip155:') ? await parts.chain(order.caip2) : undefined;
@@ -59,7 +59,9 @@ function insert(
   return findCard(parts, id)!;
 }
 
-/** Changes a card. A cancellation is final; canceling again changes nothing. */
+/**
+ * Changes a card, or returns the reason for a refusal. A cancellation is final; canceling again changes nothing.
+ */
 export async function change(
   parts: CardParts,
   cardId: string,

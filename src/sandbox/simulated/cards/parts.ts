@@ -5,7 +5,7 @@ import type { ChainStore } from '../chains/store.ts';
 import type { Deposit, Funded, Simulated } from '../chains/world.ts';
 import type { FiatParts } from '../fiat/parts.ts';
 
-/** What one environment of the simulated issuer depends on. */
+/** The components that one environment of the simulated issuer uses. */
 export interface CardParts extends FiatParts {
   readonly environment: CardEnvironment;
   /** The secret from which card numbers, PINs and keys are derived, so that none of them is stored. */
@@ -27,7 +27,10 @@ export function refuse(fault: CardRefusal['fault'], message: string): CardRefusa
 /** The reason why the ledger rejects a transfer. A rejected transfer changes nothing. */
 export type Shortfall = 'insufficient_funds' | 'insufficient_allowance';
 
-/** Pays atomically. Must be called in a transaction of the store. */
+/**
+ * Pays atomically, or returns the reason why the ledger rejects the transfer. Must be called in a transaction of the
+ * store.
+ */
 export function pay(store: ChainStore, chain: Simulated, deposit: Deposit): Funded | Shortfall {
   try {
     return store.atomically(() => chain.fund(deposit));

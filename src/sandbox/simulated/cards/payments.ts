@@ -281,7 +281,7 @@ function take(
   });
 }
 
-/** Pays money back to the wallet. An amount of zero does nothing. */
+/** Pays money back to the wallet. For an amount of zero, does nothing and returns undefined. */
 function give(
   { store, environment }: CardParts,
   { card, chain, cents }: Movement,

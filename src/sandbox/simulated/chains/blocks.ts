@@ -18,7 +18,7 @@ export interface Machine<Plan> {
    * read has changed since.
    */
   execute(entry: PoolEntry<Plan>, block: Block): Promise<() => Execution | undefined>;
-  /** Returns the hash of the transaction that used the nonce of a `replaced` transaction. */
+  /** Returns the hash of the transaction that used the nonce of a `replaced` transaction. Null if it is unknown. */
   replacementOf(entry: PoolEntry<Plan>): string | null;
 }
 

@@ -64,7 +64,7 @@ export interface AssetTerms {
   readonly decimals: number;
 }
 
-/** What an included transaction has changed: movements of assets, and logs. */
+/** The effects of an included transaction: movements of assets, and logs. */
 export interface TransactionEffects {
   readonly movements: readonly {
     readonly from: string;
@@ -288,7 +288,10 @@ export function movementsByHash(
   return movements;
 }
 
-/** Returns the decimals and the price of a chain's assets that have a name in the API. */
+/**
+ * Returns a function that finds the decimals and the price of an asset. It finds only assets that have a name in the
+ * API.
+ */
 function namedAssetsOn(
   tokens: Tokens,
   { chain: { caip2 }, evm }: Pick<Simulated, 'chain' | 'evm'>,

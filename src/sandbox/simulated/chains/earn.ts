@@ -27,7 +27,7 @@ export interface SimulatedEarn extends Incentives, VaultRates {
   planVault(caip2: string, plan: VaultPlan): void;
   /**
    * Changes a vault. If more liquidity is requested than the vault could pay out, changes nothing and returns the
-   * maximum.
+   * maximum. Otherwise returns undefined.
    */
   changeVault(caip2: string, address: string, change: VaultChange): Promise<bigint | undefined>;
   /** Adds a reward. Returns false if the account's total would exceed what the distributor can count. */

@@ -53,7 +53,7 @@ export interface Ledger {
 /** The initial balances of the native asset, for accounts that have no stored balance. */
 interface NativeBeginning {
   native(owner: string): bigint;
-  /** Returns the account whose initial balance is part of the total supply. */
+  /** Returns the account whose initial balance is part of the total supply. Undefined if there is none. */
   counted(): { readonly owner: string; readonly amount: bigint } | undefined;
 }
 
@@ -110,7 +110,7 @@ export function makeLedger(store: ChainStore, caip2: string, begun: NativeBeginn
 export interface ContractAccounts {
   nonce(address: string, lane: string): number;
   setNonce(address: string, lane: string, nonce: number): void;
-  /** Returns the smart contract to which the account delegates (EIP-7702). */
+  /** Returns the smart contract to which the account delegates (EIP-7702), or undefined if it does not. */
   delegate(address: string): string | undefined;
   setDelegate(address: string, contract: string | undefined): void;
   allowance(key: { token: string; owner: string; spender: string }): bigint;

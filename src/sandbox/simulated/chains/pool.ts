@@ -73,7 +73,7 @@ export interface Pool<Plan> {
   isKnown(hash: string): boolean;
   isPending(hash: string): boolean;
   senderOf(hash: string): string | undefined;
-  /** Finds a transaction, whether pending or included. */
+  /** Finds a transaction, whether pending or included. Returns undefined for an unknown one. */
   find(hash: string): PoolEntry<Plan> | undefined;
   waiting(sender: string, lane: string): readonly PoolEntry<Plan>[];
   /** Returns the pending transactions that are due by `untilMs`, in order of arrival. */
@@ -83,9 +83,9 @@ export interface Pool<Plan> {
   includeForNow(entry: PoolEntry<Plan>, block: Block, execution: Execution): void;
   replace(hash: string, byHash: string | null): void;
   drop(hash: string): void;
-  /** Returns the hash of the included transaction that has used this nonce. */
+  /** Returns the hash of the included transaction that has used this nonce. Undefined if none has. */
   ofNonce(sender: string, lane: string, nonce: number): string | undefined;
-  /** Returns undefined for an unknown transaction. */
+  /** Returns the status of a transaction, or undefined for an unknown one. */
   status(hash: string, head: Head): ChainStatus | undefined;
 }
 

@@ -10,7 +10,7 @@ const sentinels: Readonly<Record<string, Sentinel>> = {
 };
 
 /**
- * Finds the first sentinel among recipients.
+ * Finds the first sentinel among recipients. Returns undefined if there is none.
  *
  * @param accounts the bytes of the recipients in lower-case hex.
  */

@@ -219,7 +219,7 @@ export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedC
     return chain;
   }
 
-  // An in-memory store that was never opened is empty.
+  // Returns undefined for an in-memory store that was never opened, because it is empty.
   const begun = async (): Promise<ChainStore | undefined> =>
     open.begun() === undefined && file === ':memory:' && options.image === undefined ? undefined : open();
   const used = async (): Promise<readonly string[]> => {

@@ -26,7 +26,7 @@ export interface KnownToken {
   readonly decimals: number;
 }
 
-/** What all simulated chains depend on. */
+/** The components that all simulated chains share. */
 export interface World {
   readonly store: ChainStore;
   readonly clock: Clock;
@@ -231,7 +231,7 @@ export function registerToken(
   );
 }
 
-/** Finds a token that exists from the start. */
+/** Finds a token that exists from the start. Returns undefined for any other token. */
 export function knownToken({ knownTokens }: World, caip2: string, address: string): KnownToken | undefined {
   return knownTokens().find(
     (candidate) => candidate.caip2 === caip2 && sameAddress(candidate.address, address),

@@ -32,7 +32,7 @@ import { ensureInventory, INVENTORY_USD, isUnpayable, solverOn, toLedger } from 
 /** CHOICE: how long a quote is valid. A deposit that is included later is refunded. */
 const QUOTE_SECONDS = 600;
 
-/** What the exchange depends on. */
+/** The components that the exchange uses. */
 export interface ExchangeParts {
   readonly clock: Clock;
   readonly ids: Pick<Ids, 'uuid'>;

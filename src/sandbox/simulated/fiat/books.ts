@@ -15,7 +15,6 @@ const CAPITAL = 1_000_000_000_00n;
 interface Entry {
   readonly environment: FiatEnvironment;
   readonly currency: Currency;
-  /** The amount in cents. */
   readonly cents: bigint;
 }
 

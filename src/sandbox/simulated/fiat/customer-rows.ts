@@ -58,7 +58,10 @@ export function findCustomer(
   return row && readRow(row);
 }
 
-/** Finds the customer whose hosted page has this token, and the environment. */
+/**
+ * Finds the customer whose hosted page has this token, and the customer's environment. Returns undefined if there is
+ * none.
+ */
 export function findByToken(
   store: FiatParts['store'],
   token: string,

@@ -52,7 +52,7 @@ export function decide(parts: FiatParts, id: string, decision: Decision): Custom
   });
 }
 
-/** What the hosted page shows about a customer. */
+/** The content of the hosted page about a customer. */
 export interface HostedPage {
   readonly kind: CustomerRow['kind'];
   readonly snapshot: CustomerSnapshot;
@@ -183,7 +183,10 @@ const sentinels: Readonly<Record<string, VerificationOutcome>> = {
   Incomplete: 'incomplete',
 };
 
-/** Returns the outcome that a special last name, or first word of the business name, selects. */
+/**
+ * Returns the outcome that a special last name, or first word of the business name, selects: `approved` for any other
+ * name. Undefined if the name is missing.
+ */
 function sentinelOutcome(submission: Submission): VerificationOutcome | undefined {
   if (submission.kind === 'person') {
     const { last_name: name } = submission.data;

@@ -4,14 +4,14 @@ import type { Clock, Ids } from '../../../ports/runtime.ts';
 import type { ChainStore } from '../chains/store.ts';
 import type { Simulated } from '../chains/world.ts';
 
-/** What one environment of the simulated provider depends on. */
+/** The components that one environment of the simulated provider uses. */
 export interface FiatParts {
   readonly environment: FiatEnvironment;
   readonly clock: Clock;
   readonly ids: Pick<Ids, 'uuid'>;
   readonly prices: Prices;
   readonly store: ChainStore;
-  /** Returns undefined for a chain that is not simulated. */
+  /** Returns a chain once it has processed all due blocks, or undefined if the chain is not simulated. */
   chain(caip2: string): Promise<Simulated | undefined>;
   /** Returns the URL of a customer's hosted page. */
   pageOf(token: string): string;

@@ -28,7 +28,7 @@ export interface FiatControls {
   decide(environment: FiatEnvironment, customerId: string, decision: Decision): Promise<boolean>;
   /** Returns the content of the hosted page, or undefined for an unknown token. */
   page(token: string): Promise<(HostedPage & { readonly environment: FiatEnvironment }) | undefined>;
-  /** Returns false if the page does not offer the action. */
+  /** Takes a customer's action on the hosted page. Returns false if the page does not offer it. */
   usePage(token: string, action: PageAction): Promise<boolean>;
   /** Records an incoming payment. Returns undefined for an unknown account, and `amount` for an invalid amount. */
   receive(environment: FiatEnvironment, deposit: BankDeposit): Promise<{ id: string } | 'amount' | undefined>;

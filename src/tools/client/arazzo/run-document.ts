@@ -17,7 +17,7 @@ import {
 } from './expression.ts';
 import { operationIdOf, readInputs, requestOfStep, UnsendableError } from './request-of-step.ts';
 
-/** What a step sent and received, and why it failed. */
+/** The request and the response of a step, and why it failed. */
 interface StepResult {
   readonly operation: string;
   readonly exchange: Exchange | undefined;
@@ -152,7 +152,7 @@ export interface RunOptions {
   readonly onStep?: (step: PlayedStep) => void;
 }
 
-/** Returns whether a text is the name of a file. Names of scenarios contain neither dots nor slashes. */
+/** Returns whether a string is the name of a file. Names of scenarios contain neither dots nor slashes. */
 export function isArazzoFile(text: string): boolean {
   return /[./\\]/.test(text);
 }
@@ -342,7 +342,10 @@ function unsent(...failures: readonly string[]): StepResult {
   return { operation: '', exchange: undefined, requestId: null, failures };
 }
 
-/** Returns the first action whose criteria are satisfied. The step's actions take precedence over the workflow's. */
+/**
+ * Returns the first action whose criteria are satisfied. The step's actions take precedence over the workflow's.
+ * Undefined if there is none.
+ */
 function actionOf(
   step: Step,
   { workflow, hasFailed, scope }: { workflow: Workflow; hasFailed: boolean; scope: Scope },

@@ -19,7 +19,7 @@ import {
   withToken,
 } from './draft.ts';
 
-/** The form of a new aggregation, and its JSON in both directions. */
+/** The form of a new aggregation, and its JSON. A change of either one also changes the other. */
 export function NewForm({ onSaved }: { readonly onSaved: () => void }) {
   const draft = useSignal(firstAggregation);
   const text = useSignal(JSON.stringify(firstAggregation, null, 2));
@@ -121,7 +121,7 @@ export function NewForm({ onSaved }: { readonly onSaved: () => void }) {
   );
 }
 
-/** A choice by its place. What the JSON has instead is shown as such. */
+/** A choice by index. The index -1 stands for a value in the JSON that is none of the choices. */
 function Choice(props: {
   readonly label: string;
   readonly titles: readonly string[];

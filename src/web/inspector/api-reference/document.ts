@@ -96,7 +96,7 @@ function examplesOf(message: RawMessage | undefined): ApiExample[] {
   }));
 }
 
-/** Returns the operations whose name, path or summary contains a text. */
+/** Returns the operations whose name, path or summary contains `text`, ignoring case. */
 export function matchingOperations(operations: readonly ApiOperation[], text: string): ApiOperation[] {
   const wanted = text.trim().toLowerCase();
   return operations.filter(({ id, path, summary }) =>

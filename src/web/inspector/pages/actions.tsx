@@ -236,7 +236,7 @@ function Rate({ action }: { readonly action: SwapActionResponse }) {
   return hash === undefined ? null : <PoolTrades caip2={action.caip2} hash={hash} />;
 }
 
-/** The hash of a step's transaction, or of the bundle with its user operation. */
+/** Returns the hash of a step's transaction, or of the bundle with its user operation. */
 function hashOf(step: object): string | undefined {
   const values = step as Readonly<Record<string, unknown>>;
   const hash =
@@ -247,13 +247,13 @@ function hashOf(step: object): string | undefined {
   return typeof hash === 'string' ? hash : undefined;
 }
 
-/** The kind of a step in words, such as `EVM transaction`. */
+/** Returns the kind of a step in words, such as `EVM transaction`. */
 function stepText(type: string): string {
   const [machine = '', ...rest] = type.split('_');
   return ['evm', 'svm', 'tvm'].includes(machine) ? [machine.toUpperCase(), ...rest].join(' ') : inWords(type);
 }
 
-/** A step: what it does and where, its hash, and why it failed. */
+/** Returns what the timeline shows of a step: what it does and where, its hash, and why it failed. */
 function shownStep(step: WalletActionStep) {
   const values = step as Readonly<Record<string, unknown>>;
   const place = values.caip2 ?? values.custodian;

@@ -55,7 +55,7 @@ function policyText({ id, name }: { readonly id: string; readonly name: string |
   return name || shortened(id);
 }
 
-/** The value that is summed, such as `value of eth_signTransaction`. */
+/** Describes the value that is summed, such as `value of eth_signTransaction`. */
 function countedText({ metric, method }: Pick<SandboxAggregation, 'metric' | 'method'>): string {
   return `${String(metric.field)} of ${method}`;
 }

@@ -278,7 +278,7 @@ function Log({ log }: { readonly log: ChainLog }) {
   );
 }
 
-/** A short description of the transaction. */
+/** Describes the transaction in a few words. */
 function whatOf({
   is_deposit: isDeposit,
   call,

@@ -8,7 +8,7 @@ import { route, setQuery } from '../router.tsx';
 import { hrefOf } from '../routes.ts';
 import { shareText, shownOperations } from '../texts.ts';
 
-/** The parts of the contract that the recorded requests have covered. */
+/** The parts of the API document that the recorded requests have covered. */
 export function Page() {
   const [opened] = route.value.path;
   const { value, error, reload } = useLoaded(

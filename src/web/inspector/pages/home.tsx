@@ -24,7 +24,7 @@ import { dateAndTime } from '../texts.ts';
 
 const MAX_REFUSALS = 5;
 const MAX_UPCOMING = 5;
-/** What is next is read again when the sandbox's clock has moved by this. */
+/** The upcoming events are read again whenever the sandbox's clock has moved by this much. */
 const UPCOMING_MS = 10_000;
 
 /** Scrolls to a part of the page, and moves the focus there. */
@@ -35,7 +35,10 @@ function jumpTo(name: string): void {
   part?.focus({ preventScroll: true });
 }
 
-/** What is going on: health, connection, the first steps, the last refusals, what happens next, and quick actions. */
+/**
+ * The state of the sandbox at a glance: health, connection, first steps, latest refusals, upcoming events, and quick
+ * actions.
+ */
 export function Page() {
   const connection = useLoaded((signal) => control('getConnection', {}, signal), []);
   const hasSigned = requests.value.some(isSigning);
@@ -84,7 +87,7 @@ export function Page() {
   );
 }
 
-/** Whether a request is a signature that was made. */
+/** Returns whether a request has made a signature. */
 function isSigning({ operation, status }: RecordedRequest): boolean {
   return status === 200 && (operation === 'walletRpc' || operation === 'rawSignWallet');
 }
@@ -129,7 +132,7 @@ function FirstSteps() {
 }
 
 function Traffic() {
-  // The sandbox's clock is read every two seconds, which moves the bars on.
+  // The sandbox's clock is read every two seconds. Using it here redraws the bars, so that they keep moving.
   void clock.value;
   const newest = requests.value.at(-1)?.machine_received_at_ms ?? 0;
   const { bars, startMs, barMs } = requestsOverTime(requests.value, Math.max(Date.now(), newest));

@@ -11,7 +11,7 @@ import { useLoaded } from '../parts/use-loaded.tsx';
 import { hrefOf } from '../routes.ts';
 
 const MAX_DECIMALS = 6;
-/** Of an amount from a thousand on. */
+/** The decimals of an amount of 1,000 or more. */
 const FEW_DECIMALS = 2;
 
 /** Where the money of every asset came from, and where it is. */
@@ -62,7 +62,7 @@ function amountText(amount: bigint, decimals: number): string {
   return groupedText(decimalText(round(fromRaw(amount, decimals), isLarge ? FEW_DECIMALS : MAX_DECIMALS)));
 }
 
-/** The assets with the most kinds of holders come first. */
+/** Sorts the assets with the most kinds of holders first. */
 function byHolders(a: SandboxAssetBooks, b: SandboxAssetBooks): number {
   return Object.keys(b.held).length - Object.keys(a.held).length;
 }

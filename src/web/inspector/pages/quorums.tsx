@@ -42,7 +42,7 @@ const columns: readonly Column<SandboxKeyQuorum>[] = [
   { title: 'Wallets', width: 72, align: 'end', isExtra: true, cell: ({ wallet_count: count }) => count },
 ];
 
-/** The display name of a quorum, or its members. */
+/** Returns the display name of a quorum, or the names of its members. */
 function nameOf(quorum: SandboxKeyQuorum): string {
   return quorum.display_name ?? membersText(quorum);
 }
@@ -193,7 +193,7 @@ function Overview({ quorum: { members, wallets, wallet_count: count } }: { quoru
   );
 }
 
-/** Everyone who can be a member, by name. */
+/** Reads everyone who can be a member. */
 async function readPeople(signal: AbortSignal): Promise<People> {
   const { signers } = await control('getConnection', {}, signal);
   const users = await allPages((cursor) =>

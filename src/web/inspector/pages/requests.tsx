@@ -136,7 +136,7 @@ function Heading({ shown, recorded }: HeadingProps) {
 }
 
 function OverTime({ filters }: { readonly filters: Filters }) {
-  // The sandbox's clock is read every two seconds, which moves the bars on.
+  // The sandbox's clock is read every two seconds. Using it here redraws the bars, so that they keep moving.
   void clock.value;
   const newest = requests.value.at(-1)?.machine_received_at_ms ?? 0;
   const { bars, startMs, barMs } = requestsOverTime(requests.value, Math.max(Date.now(), newest));

@@ -145,7 +145,8 @@ function SetForm({ set, items, onSaved }: FormProps) {
   const name = useSignal(set?.name ?? '');
   const text = useSignal(items.map(({ value }) => value).join('\n'));
   /**
-   * What the server has. A set that was created keeps its id if its values are refused, so that none is created twice.
+   * What the server has stored. If it creates the set but refuses the values, the id stays here, so that the next
+   * attempt does not create a second set.
    */
   const stored = useRef({ id: set?.id, name: set?.name, text: text.value });
   const signers = useSignal<readonly ('alice' | 'bob' | 'carol')[]>([]);

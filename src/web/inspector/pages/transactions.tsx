@@ -310,7 +310,7 @@ function Movements({ id, status }: { readonly id: string; readonly status: strin
   );
 }
 
-/** The steps that the events report, the status if there are none, and the one that is not an event. */
+/** Returns the steps that the events report, or else the status, and the final step, which no event reports. */
 function shownSteps(
   steps: readonly TransactionStep[],
   row: SandboxTransaction | undefined,

@@ -33,7 +33,7 @@ const columns: readonly Column<User>[] = [
   },
 ];
 
-/** The name of a user: the clearest account, without its type if that is plain to see. */
+/** Returns the name of a user: the account that identifies the user best, without its type if the type is obvious. */
 function userName(user: User): string {
   return userText(user).replace(/^(email|phone|custom auth) /, '');
 }

@@ -159,7 +159,7 @@ interface ArchivedWalletProps {
   readonly onRestored: () => void;
 }
 
-/** A wallet that the API no longer returns: what the list knows about it, and a button that brings it back. */
+/** An archived wallet, which the API no longer returns: the facts in the list, and a button that restores it. */
 function ArchivedWallet({ row, back, onRestored }: ArchivedWalletProps) {
   const error = useSignal('');
   const restore = async (): Promise<void> => {

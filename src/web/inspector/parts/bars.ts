@@ -17,7 +17,6 @@ export interface Bar {
   readonly mark?: string;
 }
 
-/** Returns the sum of the parts. */
 export function totalOf({ parts }: Bar): number {
   return parts.reduce((sum, { count }) => sum + count, 0);
 }

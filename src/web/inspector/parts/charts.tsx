@@ -6,13 +6,11 @@ interface StackedBarsProps {
   readonly bars: readonly Bar[];
   /** The names of the tones, for the key and the table. */
   readonly names: readonly (readonly [tone: BarPart['tone'], name: string])[];
-  /** What the axis says at its end. */
+  /** The label at the end of the axis. */
   readonly endMark?: string;
   /** The first and the last chosen bar. */
   readonly chosen?: readonly [number, number] | undefined;
-  /**
-   * Called with the first and the last bar when a range is chosen, and without a value when the choice is taken back.
-   */
+  /** Called with the first and the last bar when a range is chosen, and without a value when the choice is cleared. */
   readonly choose?: (range: readonly [number, number] | undefined) => void;
 }
 

@@ -47,7 +47,10 @@ export function Copy(props: {
   );
 }
 
-/** A shortened id, hash or address that can be copied. A link is put around `children`, a name in its place. */
+/**
+ * A shortened id, hash or address that can be copied. With `children`, a name is shown in its place; with `href`, it is
+ * a link.
+ */
 export function Named(props: {
   readonly id: string;
   readonly what: string;

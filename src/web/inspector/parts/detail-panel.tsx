@@ -22,7 +22,7 @@ interface DetailPanelProps {
   readonly children?: ComponentChildren;
 }
 
-/** What is open, beside its list: title, copyable id, and tabs. Escape closes it. */
+/** The open row, beside its list: title, copyable id, and tabs. Escape closes it. */
 export function DetailPanel(props: DetailPanelProps) {
   const { what, id, back, title, sub, error = '', retry } = props;
   const tabs = props.tabs?.length === 0 ? undefined : props.tabs;

@@ -1,7 +1,7 @@
 import type { IconNode } from 'lucide';
 import { h } from 'preact';
 
-/** A picture of the icon set. It says nothing to a screen reader: the text beside it does. */
+/** A picture of the icon set. Screen readers skip it, because the text beside it says the same. */
 export function Icon({ of }: { readonly of: IconNode }) {
   return (
     <svg class="icon" viewBox="0 0 24 24" aria-hidden="true">

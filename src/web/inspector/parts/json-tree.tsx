@@ -49,7 +49,7 @@ function memberPath(path: string, name: string | number): string {
   return path === '' ? name : `${path}.${name}`;
 }
 
-/** Whether a name or a value in a tree contains a text. */
+/** Returns whether a name or a value in a tree contains a text. */
 function contains(value: unknown, name: string | number | undefined, wanted: string): boolean {
   if (
     String(name ?? '')

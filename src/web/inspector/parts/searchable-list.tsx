@@ -27,7 +27,7 @@ interface SearchableListProps<Row> {
   readonly actions?: ComponentChildren;
   /** Filters and pictures between the title and the rows. */
   readonly above?: ComponentChildren;
-  /** What a list without any rows says. */
+  /** Shown if the list has no rows. */
   readonly empty?: ComponentChildren;
   /** The panel of the open row. `row` is undefined if the row is not in the list. `back` is the list's address. */
   readonly detail: (id: string, row: Row | undefined, back: string) => ComponentChildren;

@@ -113,12 +113,12 @@ function Hint({ body }: { readonly body: unknown }) {
   ) : null;
 }
 
-/** Whether the status is an error. Status 0 means that the connection was closed without a response. */
+/** Returns whether the status is an error. Status 0 means that the connection was closed without a response. */
 export function isRefusal(status: number): boolean {
   return status >= 400 || status === 0;
 }
 
-/** The chosen signers, at first those of the owner, as soon as the owner is known. */
+/** Returns the chosen signers. Initially, they are the owner's, once the owner is known. */
 export function useSigners(owner: SandboxOwner | null | undefined): Signal<readonly SandboxSigner[]> {
   const chosen = useSignal(ownerSigners(owner));
   useEffect(() => {

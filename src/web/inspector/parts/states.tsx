@@ -15,7 +15,7 @@ export function Skeleton({ lines = 6 }: { readonly lines?: number }) {
   );
 }
 
-/** What a list without rows says: what would be here, and the first action. */
+/** Shown in place of a list without rows: what would be here, and the first action. */
 export function Empty(props: {
   readonly icon: IconNode;
   readonly title: string;
@@ -30,7 +30,7 @@ export function Empty(props: {
   );
 }
 
-/** A failure in place, with what to do. Nothing if there is none. */
+/** An error message, with a button that retries if there is `retry`. Nothing is drawn for an empty message. */
 export function Failure({ message, retry }: { readonly message: string; readonly retry?: () => void }) {
   if (message === '') return null;
   return (

@@ -12,7 +12,7 @@ export interface Tab {
   readonly content: () => ComponentChildren;
 }
 
-/** The tabs that are shown for a query: its `tab` if there is one of this title, otherwise the first one. */
+/** Returns the index of the shown tab: the tab with this title, or else the first tab. */
 function shownTab(tabs: readonly Tab[], wanted: string | undefined): number {
   return Math.max(
     0,

@@ -1,7 +1,7 @@
 import { clock } from '../clock-feed.ts';
 import { dateAndTime, durationText } from '../texts.ts';
 
-/** The distance between two times, such as `now`, `12 s ago` or `in 3 d`. */
+/** Describes the distance between two times, such as `now`, `12 s ago` or `in 3 d`. */
 function agoText(ms: number, nowMs: number): string {
   const passed = nowMs - ms;
   if (Math.abs(passed) < 1000) return 'now';
@@ -22,7 +22,7 @@ export function Age({ ms }: { readonly ms: number }) {
 
 /** A time of the machine, relative to now, with the exact time of both clocks on hover. */
 export function MachineAge({ ms, sandboxMs }: { readonly ms: number; readonly sandboxMs: number }) {
-  // The sandbox's clock is read every two seconds, which draws the ages again.
+  // The sandbox's clock is read every two seconds. Using it here redraws the ages.
   void clock.value;
   return (
     <time

@@ -14,7 +14,7 @@ export function setDense(wanted: boolean): void {
   localStorage.setItem(DENSE, wanted ? 'yes' : 'no');
 }
 
-/** In pixels. The style sheet draws the cards of a narrow window with the same height. */
+/** Returns the height in pixels. The style sheet draws the cards of a narrow window with the same height. */
 function rowHeight(): number {
   if (isNarrow.matches) return 60;
   return isDense.value ? 28 : 36;
@@ -22,7 +22,7 @@ function rowHeight(): number {
 
 export interface Column<Row> {
   readonly title: string;
-  /** In pixels. A column without a width takes what is left. */
+  /** In pixels. A column without a width takes the remaining space. */
   readonly width?: number;
   /** The width while a row is open. By default, `width`. */
   readonly openedWidth?: number;
@@ -90,7 +90,7 @@ export function VirtualTable<Row>(props: TableProps<Row>) {
     // scroll position.
     if (openedAt === -1 || shownFor.current === opened) return;
     shownFor.current = opened;
-    // What was opened from elsewhere is the only marked row.
+    // A row that was opened from elsewhere becomes the active row.
     active.value = opened;
     const element = grid.current!;
     const shown = { top: element.scrollTop, height: element.clientHeight - height };
@@ -142,7 +142,7 @@ export function VirtualTable<Row>(props: TableProps<Row>) {
             aria-selected={idOf(row) === opened}
             style={{ transform: `translateY(${(first + offset) * height}px)`, height: `${height}px` }}
             onClick={(event) => {
-              // Links and buttons in a row do what they say.
+              // A click on a link or a button in a row does not open the row.
               if ((event.target as Element).closest('a, button') !== null) return;
               active.value = idOf(row);
               open(row);

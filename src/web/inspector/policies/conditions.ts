@@ -58,7 +58,10 @@ export function declarationOf(source: string): 'abi' | 'typed_data' | undefined 
   return sourceNamed(source)?.declared_by ?? undefined;
 }
 
-/** Returns the prefix of a source's fields that name stored objects, such as `aggregation.`. */
+/**
+ * Returns the prefix of a source's fields that name stored objects, such as `aggregation.`. Undefined if it has no such
+ * fields.
+ */
 export function prefixOf(source: string): string | undefined {
   return sourceNamed(source)?.prefix?.text;
 }

@@ -32,7 +32,10 @@ interface EditorProps {
   readonly onSaved: () => void;
 }
 
-/** The form of a policy's rules, its JSON in both directions, what lint finds, and the buttons that save and delete. */
+/**
+ * The form of a policy's rules, its JSON, the findings of lint, and the buttons that save and delete. A change of the
+ * form also changes the JSON, and the other way round.
+ */
 export function Editor({ draft, names, stored, onSaved }: EditorProps) {
   const text = useSignal(draftText(draft.value));
   const fault = useSignal('');

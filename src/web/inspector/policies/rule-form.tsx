@@ -314,7 +314,7 @@ function AmountField({
 }) {
   const typed = useSignal('');
   const read = (text: string): string => baseUnits(text, unit) ?? text;
-  // What is typed stays as it is, such as `0.` on the way to `0.5`.
+  // While the typed text stands for the draft's value, it is shown unchanged, such as `0.` on the way to `0.5`.
   const shown = read(typed.value) === value ? typed.value : (amountText(value, unit) ?? value);
   return (
     <label class="wide">

@@ -149,7 +149,7 @@ function Overview({ exchange }: { readonly exchange: RecordedExchange }) {
   );
 }
 
-/** Whether the response is that of an earlier request with the same idempotency key. */
+/** Returns whether the response is the stored one of an earlier request with the same idempotency key. */
 function isStoredResponse({ request, response }: RecordedExchange): boolean {
   return (
     response.headers.some(({ name }) => name === 'idempotent-replayed') &&

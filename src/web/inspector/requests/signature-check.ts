@@ -32,7 +32,7 @@ export function signatureCheckIn(body: unknown): SignatureCheck | undefined {
   return Array.isArray(check?.expected_payloads) ? check : undefined;
 }
 
-/** A piece of a text. Marked pieces are highlighted. */
+/** A piece of a string. Marked pieces are highlighted. */
 export interface MarkedText {
   readonly text: string;
   readonly isMarked: boolean;

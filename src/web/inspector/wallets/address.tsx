@@ -7,7 +7,10 @@ import { hrefOf } from '../routes.ts';
 /** The wallets at addresses that were looked up, which have names and pages. */
 const wallets = signal<ReadonlyMap<string, { readonly id: string; readonly name: string | null }>>(new Map());
 const asked = new Set<string>();
-/** A list draws its rows again whenever it is scrolled, and most addresses belong to no wallet. */
+/**
+ * An address that belongs to no wallet is looked up again only after this time, because a list redraws its rows
+ * whenever it is scrolled.
+ */
 const ASK_AGAIN_MS = 10_000;
 
 async function lookUp(address: string): Promise<void> {
@@ -25,7 +28,10 @@ async function lookUp(address: string): Promise<void> {
   }
 }
 
-/** An address that can be copied. That of a wallet of the sandbox has the wallet's name and leads to it. */
+/**
+ * An address that can be copied. If it belongs to a wallet of the sandbox, shows the wallet's name as a link to the
+ * wallet.
+ */
 export function Address({ of, what }: { readonly of: string; readonly what: string }) {
   useEffect(() => void lookUp(of), [of]);
   const wallet = wallets.value.get(of);

@@ -77,7 +77,7 @@ function Transfer({ wallet, owner, held, onSent }: FormProps) {
   const chosen = useSignal<number | undefined>(undefined);
   const amount = useSignal('1');
   const to = useSignal('');
-  // At first an asset that the wallet has.
+  // Initially, an asset that the wallet holds is selected.
   const funded = assets.findIndex((each) => Number(held(each.chain, each.asset) ?? 0) > 0);
   const index = chosen.value ?? Math.max(0, funded);
   const source = assets[index]!;
@@ -146,7 +146,7 @@ function Transfer({ wallet, owner, held, onSent }: FormProps) {
   );
 }
 
-/** The body of a swap, or the reason why the amount cannot be swapped. */
+/** Returns the body of a swap, or the reason why the amount cannot be swapped. */
 function swapOf(
   chain: string,
   { from, to, amount }: { readonly from: string; readonly to: string; readonly amount: string },
@@ -188,7 +188,7 @@ function Swap({ wallet, owner, held, onSent }: FormProps) {
       const sent = { operation: 'quoteWalletSwap', path, body: swap.body, is_recorded: false };
       control('sendRequest', { body: { ...sent, sign_as: [...signAs.value] } }, leaving.signal).then(
         (answer) => {
-          // A response that was left is not complete.
+          // The request was aborted, so its response is incomplete.
           if (leaving.signal.aborted) return;
           if (isRefusal(answer.status)) {
             quote.value = `No quote: ${errorOf(answer)}`;

@@ -46,10 +46,12 @@ export interface Abis {
   remove(name: string): boolean;
   /** Decodes the data of a call. Returns undefined if no known function matches. */
   call(to: string, data: string): Decoded | undefined;
-  /** Returns the name of the function with this selector, without decoding arguments. */
+  /**
+   * Returns the name of the function with this selector, without decoding arguments. Undefined if no function is known.
+   */
   functionName(to: string, selector: string): string | undefined;
   event(log: { address: string; topics: readonly string[]; data: string }): Decoded | undefined;
-  /** Decodes the error in the data of a revert. */
+  /** Decodes the error in the data of a revert. Returns undefined for an unknown error. */
   error(data: string): Decoded | undefined;
 }
 

@@ -9,7 +9,7 @@ export interface Beginning {
   /** Returns the balance of the native asset. */
   native(address: string): bigint;
   nonce(address: string): number;
-  /** Returns the smart contract to which the account delegates (EIP-7702). */
+  /** Returns the smart contract to which the account delegates (EIP-7702), or undefined if it does not. */
   delegate(address: string): string | undefined;
 }
 

@@ -155,7 +155,7 @@ const SYMBOL_CALL = hexToBytes('95d89b41');
 /** CHOICE: a longer symbol is cut off, because a smart contract can return any string. */
 const MAX_SYMBOL_BYTES = 32;
 
-/** Returns the symbol of a smart contract that returns an ABI-encoded string. */
+/** Calls `symbol()` of a token. Returns undefined unless it returns an ABI-encoded string that is not empty. */
 async function symbolOf(parts: EvmParts, token: string): Promise<string | undefined> {
   const returned = await readAt(parts, token, SYMBOL_CALL);
   if (returned === undefined || returned.length < 64) return undefined;

@@ -33,8 +33,8 @@ function gasPaymentOf(state: EvmState, plan: EvmPlan) {
   };
 }
 
-// CHOICE: the default fee token is the stablecoin that all calls of the transaction use, else Tempo's first
-// stablecoin.
+// Returns the stablecoin that all calls of the transaction use, if there is one.
+// CHOICE: it is the default fee token. Without one, Tempo's first stablecoin is.
 function tokenOfCalls({ calls }: EvmPlan): string | undefined {
   const [first] = calls;
   const isOne = calls.every(({ to }) => to === first?.to);

@@ -130,9 +130,7 @@ interface Running {
 }
 
 interface InterpreterParts {
-  /** The hashes of blocks. */
   readonly forks: Pick<Forks, 'hashOf'>;
-  /** Decodes the errors of contracts. */
   readonly abis: Pick<Abis, 'error'>;
   /** The real chain that the chain forks. Its state may not have been fetched yet. */
   readonly upstream: Upstream | undefined;

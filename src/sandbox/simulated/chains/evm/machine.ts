@@ -42,7 +42,7 @@ export interface EvmRun {
   readonly logs: readonly EvmLog[];
 }
 
-/** Executes EVM transactions as a node would. */
+/** Returns the machine that executes EVM transactions as a node would. */
 export function makeEvmMachine(
   state: EvmState,
   pool: Pool<EvmPlan>,
@@ -73,7 +73,7 @@ export function makeEvmMachine(
   };
 }
 
-// CHOICE: if a transaction is replaced on request of its recipient address, the replacement's hash is the original
+// CHOICE: if the recipient's address asks for a replacement of the transaction, the replacement's hash is the original
 // hash with all bits inverted.
 function sentinelReplacementHash(hash: string): string {
   return bytesTo0xHex(hexToBytes(hash.slice(2)).map((byte) => byte ^ 0xff));
@@ -106,7 +106,10 @@ function acceptsOperations({ accounts, chainId }: EvmState, { sender, authorizat
   return accounts.delegate(sender) === SIMPLE_ACCOUNT_ADDRESS;
 }
 
-/** Executes a transaction and charges its fee, in an overlay. */
+/**
+ * Executes a transaction and charges its fee, in an overlay. Returns its execution and its receipt, which are not
+ * stored yet.
+ */
 export async function include(
   interpreter: Interpreter,
   overlay: Overlay,

@@ -143,7 +143,7 @@ export function gasBefore(
   return { intrinsicGas: intrinsicGas + 4n * tokens, floorGas: 21_000n + 10n * tokens };
 }
 
-/** Finds a recipient address that triggers a simulated fault. */
+/** Finds a recipient address that triggers a simulated fault. Returns undefined if there is none. */
 export function sentinelAmong(calls: readonly PlannedCall[]): Sentinel | undefined {
   return sentinelOf(calls.flatMap(recipientsOf));
 }

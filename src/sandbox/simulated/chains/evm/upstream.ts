@@ -167,7 +167,7 @@ export async function openUpstream(
   }
 
   const methods = ['eth_getCode', 'eth_getBalance', 'eth_getTransactionCount'] as const;
-  /** Fetches balance, nonce and code of an account together. */
+  /** Returns one of an account's values: its balance, nonce or code. Fetches all three together. */
   const account = (method: (typeof methods)[number], address: string): string => {
     const others = methods
       .filter((other) => other !== method)

@@ -26,7 +26,7 @@ const MAX_AMOUNT = 2n ** 128n - 1n;
 // On all these chains, addresses and token names use only printable ASCII without spaces.
 const ADDRESS = /^[\x21-\x7e]{1,128}$/;
 
-/** These chains have no transactions. */
+/** A machine that is never used, because these chains have no transactions. */
 const noTransactions: Machine<never> = {
   readiness: () => 'drop',
   execute: async () => () => ({ fee: 0n, failure: undefined, movements: [] }),

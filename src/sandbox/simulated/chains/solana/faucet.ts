@@ -235,7 +235,7 @@ export function prepareAccounts(parts: Accounts, block: Block): void {
   });
 }
 
-// On Solana, a transaction is named by its first signature, so this has 64 bytes in base58.
+// Returns the hash of a string as 64 bytes in base58, because Solana names a transaction by its first signature.
 function hashOf(text: string): string {
   const half = sha256(utf8ToBytes(text));
   return bytesToBase58(concatBytes(half, sha256(half)));

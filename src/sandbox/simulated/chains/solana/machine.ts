@@ -31,7 +31,7 @@ export type SolanaRun =
 
 const LOADERS = /^(BPFLoader|NativeLoader|LoaderV4)/;
 
-/** Executes transactions as a node would. */
+/** Returns the machine that executes Solana transactions as a node would. */
 export function makeSolanaMachine(
   caip2: string,
   {

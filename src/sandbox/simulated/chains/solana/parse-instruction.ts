@@ -21,7 +21,7 @@ export interface ParsedInstruction {
 
 interface Given {
   readonly program: string;
-  /** Addresses. */
+  /** Addresses in base58. */
   readonly accounts: readonly string[];
   readonly data: Uint8Array;
 }

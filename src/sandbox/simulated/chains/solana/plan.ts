@@ -202,7 +202,7 @@ function budgetOf({ instructions }: SolanaTransaction, keys: readonly string[]):
 
 /**
  * Reads an instruction of the compute budget program. Kinds: 1 heap, 2 units, 3 price of a unit, 4 size of loaded
- * accounts.
+ * accounts. Returns undefined for invalid data.
  */
 function readBudget(data: Uint8Array): { kind: number; value: bigint } | undefined {
   try {
@@ -216,7 +216,9 @@ function readBudget(data: Uint8Array): { kind: number; value: bigint } | undefin
   }
 }
 
-/** Resolves the accounts of a transaction, including those in lookup tables. */
+/**
+ * Resolves the accounts of a transaction, including those in lookup tables, or returns the error if this is impossible.
+ */
 export function resolveSolana(
   { transaction, keys }: DecodedSolana,
   account: (address: string) => SolanaAccount,
@@ -273,7 +275,8 @@ export function withLoaded(
   return { accounts, instructions, loaded };
 }
 
-// The keys are in this order: writable signers, read-only signers, other writable keys, other read-only keys.
+// Returns whether the account at an index is writable. The keys are in this order: writable signers, read-only signers,
+// other writable keys, other read-only keys.
 function isWritable(transaction: SolanaTransaction, index: number): boolean {
   const { requiredSignatures, readonlySigned, readonlyUnsigned, staticKeys } = transaction;
   if (index < requiredSignatures) return index < requiredSignatures - readonlySigned;

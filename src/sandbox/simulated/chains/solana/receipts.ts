@@ -13,7 +13,7 @@ export interface TokenBalance {
   readonly decimals: number;
 }
 
-/** What is stored about an included transaction. Addresses are base58. */
+/** The stored facts about an included transaction. Addresses are base58. */
 export interface NewReceipt {
   readonly hash: string;
   readonly block: Block;

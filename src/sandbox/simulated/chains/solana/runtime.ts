@@ -51,7 +51,7 @@ export interface Executor {
   run(task: Task): Outcome;
 }
 
-/** What a program can do while one of its instructions runs. */
+/** The interface of a program to the runtime while one of its instructions runs. */
 export interface Invocation {
   readonly program: string;
   readonly accounts: readonly AccountMeta[];

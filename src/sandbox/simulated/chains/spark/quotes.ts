@@ -42,8 +42,8 @@ export function quoteDeposit(
 }
 
 /**
- * Quotes a withdrawal. The quote's id encodes its expiry and a digest of its terms, so that quotes need not be
- * stored.
+ * Quotes a withdrawal, or checks the quote with the given id. Returns undefined if that quote has expired or has other
+ * terms. The id encodes the expiry and a digest of the terms, so that quotes need not be stored.
  */
 export function quoteWithdrawal(
   nowMs: number,

@@ -6,7 +6,7 @@ import type { ChainStore } from '../../store.ts';
  * contain bigints.
  */
 export interface ContractState {
-  /** Returns undefined if nothing was stored. */
+  /** Returns a stored value, or undefined if nothing was stored. */
   get<T>(contract: string, key: string): T | undefined;
   set(contract: string, key: string, value: unknown): void;
   /** Returns the values of one key in all contracts that have it, in the order of their addresses. */

@@ -66,7 +66,9 @@ interface PlannedPair {
 /** The initial state of a chain. Addresses are lower-case 0x hex. */
 export interface Genesis {
   account(address: string): GenesisAccount | undefined;
-  /** Returns the native asset that backs the wrapped native asset. */
+  /**
+   * Returns the native asset that backs the wrapped native asset. Undefined if the sandbox did not add a wrapped one.
+   */
   native(): Holding | undefined;
   /** Returns the tokens in the pairs, and the native asset that backs the wrapped native asset. */
   allocations(): readonly Holding[];

@@ -17,7 +17,7 @@ export const SUPPLY_SLOT = wordOf(slots.totalSupply);
 const MAX_AMOUNT = 2n ** 256n - 1n;
 const MAX_REMEMBERED = 10_000;
 
-/** A token of the sandbox. */
+/** The decimals and the symbol of a token of the sandbox. */
 export interface TokenTerms {
   readonly decimals: number;
   readonly symbol: string;

@@ -49,7 +49,7 @@ interface Open {
   begun?: Frame | undefined;
 }
 
-/** Traces the calls of a transaction, in the format of geth's `callTracer`. */
+/** Returns a tracer for the calls of a transaction. Its result has the format of geth's `callTracer`. */
 export function callTracer({ withLog, onlyTopCall }: Readonly<Record<string, unknown>>): ResultTracer {
   const open: Open[] = [];
   let top: Frame | undefined;
@@ -210,7 +210,10 @@ function begunBy(step: InterpreterStep, hex: ToHex): Frame | undefined {
   };
 }
 
-/** Returns the destruction of a contract as a call without gas, as geth shows it. */
+/**
+ * Returns the destruction of a contract as a call without gas, as geth shows it. Returns undefined if the operation
+ * fails.
+ */
 function destructionBy(step: InterpreterStep): Frame | undefined {
   const [beneficiary] = operandsOf(step);
   if (beneficiary === undefined || !canPay(step)) return undefined;

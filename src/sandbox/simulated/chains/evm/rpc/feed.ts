@@ -183,7 +183,7 @@ export function makeFeed(parts: EvmParts): Feed {
     if (subscriptions.contents().some(({ isBehind }) => isBehind)) seen = '';
   }
 
-  /** Returns a block's header, which all subscribers share. */
+  /** Returns a block's header, which all subscribers share. Null if there is no such block. */
   function headIn(heads: Map<number, object | null>, number: number): object | null {
     const head = heads.get(number) ?? headOf(parts, number);
     heads.set(number, head);
@@ -258,7 +258,7 @@ function isAtMost({ blockNumber, transactionIndex }: LogView, { block, index }: 
   return number < block || (number === block && Number(transactionIndex) <= index);
 }
 
-/** Returns a block's header in the format of subscriptions. */
+/** Returns a block's header in the format of subscriptions. Null if there is no such block. */
 function headOf(parts: EvmParts, number: number): object | null {
   const view = blockView(parts, number, false);
   if (view === null) return null;

@@ -30,8 +30,8 @@ interface Options {
 }
 
 /**
- * Traces the accounts that a transaction uses: their state before it, or only their changes. Works like geth's
- * `prestateTracer`.
+ * Returns a tracer for the accounts that a transaction uses: their state before it, or only their changes. Its result
+ * has the format of geth's `prestateTracer`.
  */
 export function stateTracer(config: Readonly<Record<string, unknown>>): ResultTracer {
   const { diffMode, disableCode, disableStorage, includeEmpty } = config;

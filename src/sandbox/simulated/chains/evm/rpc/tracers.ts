@@ -56,7 +56,7 @@ interface StepView {
   storage?: Record<string, string>;
 }
 
-/** Traces the steps of a transaction, in the format of geth's `structLogger`. */
+/** Returns a tracer for the steps of a transaction. Its result has the format of geth's `structLogger`. */
 function stepTracer(options: Readonly<Record<string, unknown>>): ResultTracer {
   const { enableMemory, disableStack, disableStorage, limit } = options;
   const most = typeof limit === 'number' && limit > 0 ? Math.min(limit, MAX_STEPS) : MAX_STEPS;

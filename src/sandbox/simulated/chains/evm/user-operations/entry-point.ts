@@ -42,7 +42,7 @@ export function encodeHandleOps(operation: PackedOperation, beneficiary: string)
   return AbiFunction.encodeData(handleOps, [[operation], beneficiary as `0x${string}`]);
 }
 
-/** The chain on which the entry point runs. */
+/** The state, the block and the functions that the entry point uses while it runs. */
 export interface EntryPointContext {
   readonly state: EvmState;
   readonly block: Block;
@@ -89,7 +89,7 @@ export function laneOf(entryPoint: string, key: bigint): string {
   return `${OPERATION_LANE}${version === '0.8' ? '' : `${version} `}${key.toString(16)}`;
 }
 
-/** What an account has deposited at an entry point. */
+/** The deposit of an account at an entry point. */
 export interface Deposit {
   readonly amount: bigint;
   readonly stake: bigint;

@@ -3,7 +3,7 @@ import { createAddressFromString } from '@ethereumjs/util';
 import { bytesTo0xHex, hexToBytes } from '../../../../../engine/crypto/encoding.ts';
 import type { EvmLog } from '../receipts.ts';
 
-// Lets a native program make calls while it runs.
+// Runs native programs: contracts that TypeScript implements instead of bytecode. They can call other contracts.
 
 const { errorMessages: errors } = EVMError;
 const MAX_DEPTH = 1_024;
@@ -37,14 +37,14 @@ interface Called {
   readonly gasUsed: bigint;
 }
 
-/** What a native program can use while it runs. Addresses are lower-case 0x hex. */
+/** The interface of a native program to the machine while it runs. Addresses are lower-case 0x hex. */
 export interface Frame {
   readonly address: string;
   readonly caller: string;
   readonly value: bigint;
   readonly data: Uint8Array;
   charge(gas: bigint): void;
-  /** Throws in a static call. */
+  /** Throws in a static call, in which the state must not change. */
   requireWritable(): void;
   log(log: EvmLog): void;
   /** Calls a contract. A failing call uses gas, but changes nothing else. */

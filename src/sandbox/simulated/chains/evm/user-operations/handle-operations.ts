@@ -73,7 +73,7 @@ interface Context {
   readonly estimate: OperationEstimate | undefined;
 }
 
-/** A validated operation. */
+/** A validated operation, and what its execution needs. */
 interface Validated {
   readonly key: OperationKey;
   readonly operation: PackedOperation;
@@ -360,7 +360,7 @@ async function execute(
   return gasCost;
 }
 
-/** Returns the data with which the account is called. */
+/** Returns the calldata with which the entry point calls the account. */
 function callDataOf(operation: PackedOperation, hash: string): Uint8Array {
   const { callData } = operation;
   if (!callData.startsWith(`0x${EXECUTE_USER_OP}`)) return hexToBytes(callData.slice(2));

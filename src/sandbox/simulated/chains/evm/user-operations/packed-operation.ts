@@ -55,8 +55,8 @@ export function hashOfPacked(state: EvmState, contract: string, operation: Packe
 }
 
 /**
- * Returns the factory of an operation. For a delegated account, returns the delegate, which the entry point hashes
- * instead.
+ * Returns the factory of an operation, or undefined if it has none. For a delegated account, returns the delegate,
+ * which the entry point hashes instead.
  */
 function factoryOf(state: EvmState, { sender, initCode }: PackedOperation): string | undefined {
   if (initCode === '0x') return undefined;

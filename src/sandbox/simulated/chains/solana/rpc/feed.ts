@@ -30,7 +30,7 @@ import {
 const MAX_SLOTS = 256;
 /** The maximum number of transactions that one push reads per commitment level. */
 const MAX_RECEIPTS = 200;
-/** What a subscription observes. */
+/** The part of the chain that a subscription observes. */
 interface Subject {
   /** The name of the JSON-RPC method of its notifications. */
   readonly method: string;
@@ -42,7 +42,7 @@ interface Subject {
   restart(): void;
 }
 
-/** What a push has read about the chain. */
+/** The state of the chain that a push has read. */
 interface News {
   readonly head: number;
   /** Changes when a transaction is received or included. */

@@ -244,7 +244,11 @@ function slots(first: number, last: number): number[] {
   return Array.from({ length: Math.max(0, last - first + 1) }, (_, at) => first + at);
 }
 
-/** Formats accounts with their data. Limits the number of bytes of data in a response. */
+/**
+ * Formats accounts with their data. An account that does not exist is null.
+ *
+ * @throws RpcError if the data of all accounts together is too long.
+ */
 async function shownAccounts(
   parts: SolanaParts,
   addresses: readonly unknown[],
@@ -306,7 +310,10 @@ async function signaturesFor(parts: SolanaParts, address: string, options: Optio
   requireSlot(newest, options);
   const limit = options.limit == null ? MAX_LISTED : integerOf(options.limit, 'limit');
   if (limit === 0 || limit > MAX_LISTED) throw invalid(`Invalid limit; max ${MAX_LISTED}`);
-  /** Returns undefined if no signature was given, and null if it is unknown at the commitment level. */
+  /**
+   * Returns the position of the transaction with a signature. Undefined if no signature was given, and null if it is
+   * unknown at the commitment level.
+   */
   const positionOf = (hash: unknown) => {
     if (hash === undefined || hash === null) return undefined;
     const receipt = findReceipt(place, signatureOf(hash));
@@ -337,7 +344,7 @@ async function signaturesFor(parts: SolanaParts, address: string, options: Optio
   return found;
 }
 
-/** Returns the memos of a transaction in the format `[length] text`. */
+/** Returns the memos of a transaction in the format `[length] text`. Null if it has none. */
 function memoOf(logs: readonly string[]): string | null {
   const memos = logs.flatMap((line, index) => {
     const [, length] = /^Program log: Memo \(len (\d+)\)/.exec(line) ?? [];
