@@ -76,7 +76,11 @@ export function migrateDatabase(config: DatabaseConfig, { dryRun }: { dryRun: bo
   return withDatabase(config, work, 'none');
 }
 
-/** @throws StartError when no schema of the `search_path` exists, in which tables could be created. */
+/**
+ * Requires a schema in which tables can be created.
+ *
+ * @throws StartError when no schema of the `search_path` exists.
+ */
 async function requireSchema({ orm, kind }: Database): Promise<void> {
   if (kind === 'sqlite') return;
   const [row] = await orm.em.fork().execute<{ name: string | null }[]>('select current_schema() as name');

@@ -30,7 +30,7 @@ export interface ListedCell {
   readonly name: string;
   /** Host, database and schema, without credentials. */
   readonly database: string;
-  /** The apps that the directory places in it; null when the directory is unavailable. */
+  /** The number of apps that the directory places in it; null when the directory is unavailable. */
   readonly apps: number | null;
   readonly accepts_apps: boolean;
   readonly state: 'ready' | 'lacks migrations' | 'unavailable';
@@ -224,8 +224,8 @@ function writeFile(path: string, file: CellsFile): void {
 }
 
 /**
- * Returns whether a printed list needs a column with the cell: the deployment has more than the cell of a deployment
- * without a cells file.
+ * Returns whether a printed list needs a column with the cell. It needs none for a deployment without a cells file,
+ * which has only one cell.
  */
 export function hasCells(cells: readonly { readonly cell: string }[]): boolean {
   return cells.length > 1 || cells[0]?.cell !== ONLY_CELL;

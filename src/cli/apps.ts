@@ -163,7 +163,11 @@ function appOptions(command: Command): Command {
     .addHelpText('after', appExamples);
 }
 
-/** @throws ConfigError */
+/**
+ * Reads a whole number of seconds.
+ *
+ * @throws ConfigError
+ */
 function readOverlapMs({ overlap = '0' }: AppsFlags): number {
   if (!/^\d{1,9}$/.test(overlap)) {
     throw new ConfigError('invalid option:', [

@@ -13,8 +13,8 @@ Examples:
 Exit codes: 0 healthy, 1 not healthy, 2 invalid usage.`;
 
 /**
- * Returns the command `custos healthcheck`, which checks a server in a container whose image has no other program for
- * it.
+ * Returns the command `custos healthcheck`, which checks a server. It is for container images without any other program
+ * for this.
  */
 export function healthcheckCommand(): Command {
   return addSandboxAddressOptions(

@@ -33,8 +33,8 @@ Examples:
   $ custos apps operators records cm3k8v0q1x5z7b2n4w6y9t0ra`;
 
 /**
- * Returns the command `custos apps operators …`, which manages who may work on an app through the admin port, and
- * shows what they did.
+ * Returns the command `custos apps operators …`, which manages the operators of an app on the admin port, and shows
+ * their actions.
  */
 export function operatorsCommand(): Command {
   const operators = new Command('operators')
@@ -139,7 +139,6 @@ function lineOf(operator: Listed): string {
   return operatorColumns.map(({ text }) => text(operator)).join('  ');
 }
 
-/** @throws ConfigError */
 function readRole(text: string): OperatorRole {
   const role = roles.find((known) => known === text);
   if (role === undefined) throw invalid(`role: expected ${roles.join(', ')}, got \`${text}\``);

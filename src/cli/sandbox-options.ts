@@ -83,7 +83,7 @@ export async function withSandbox<T>(
   }
 }
 
-/** @throws ConfigError */
+/** @throws ConfigError unless the text is an HTTP or HTTPS URL. Its message names the option. */
 export function readHttpUrl(option: string, text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url !== undefined && /^https?:$/.test(url.protocol)) return url;

@@ -16,8 +16,8 @@ interface SignerFlags {
 }
 
 /**
- * Returns the command `custos signer`, which runs a signer that servers connect to, so that it can run as a separate
- * user or in a separate container.
+ * Returns the command `custos signer`, which runs a separate signer for servers. It can run as another user or in
+ * another container.
  */
 export function signerCommand(): Command {
   return new Command('signer')

@@ -71,7 +71,6 @@ async function add(appId: string, flags: VaultFlags): Promise<void> {
   );
 }
 
-/** @throws ConfigError */
 function readFeeBps(text: string): number {
   if (/^\d{1,5}$/.test(text) && Number(text) <= 10000) return Number(text);
   throw new ConfigError('invalid option:', [`--fee-bps: expected 0 to 10000, got \`${text}\``]);

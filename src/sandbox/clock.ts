@@ -35,10 +35,10 @@ export async function bringDueTimesTo(
 type TimeContext = Pick<ControlContext, 'clock' | 'read' | 'actJobs' | 'runDueJobs'>;
 
 /**
- * CHOICE: when the clock is moved forward, it stops at the first twenty due times of each resource, and then at most
- * two hundred more times for all resources together. Twenty is enough for every schedule of Custos. Without a limit,
- * a resource that is polled, such as a transaction that no block ever includes, would stop the clock a million times
- * a month.
+ * CHOICE: when the clock is moved forward, it stops at the first twenty due times of each resource. After these, it
+ * stops at most two hundred more times for all resources together. Twenty is enough for every schedule of Custos.
+ * Without a limit, a polled resource, such as a transaction that no block ever includes, would stop the clock a million
+ * times a month.
  */
 const EXACT_STOPS = 20;
 const COARSE_STOPS = 200;

@@ -39,7 +39,7 @@ interface Search {
 
 type Source = (search: Search) => Promise<readonly Upcoming[]>;
 
-/** Returns what becomes due after `nowMs`, earliest first. */
+/** Returns the events that happen after `nowMs`, earliest first. */
 export async function findUpcoming(search: Search): Promise<readonly Upcoming[]> {
   const found: Upcoming[] = [];
   for (const [kind, source] of Object.entries(sources)) {

@@ -177,7 +177,7 @@ export async function answerMessage(
   }
 
   async function answer(call: unknown): Promise<Response> {
-    // CHOICE: a call without an id gets a response, too.
+    // CHOICE: a call without an id gets a response, too, although JSON-RPC 2.0 calls it a notification.
     const { id = null, method, params = [] } = (call ?? {}) as Record<string, unknown>;
     if (!isReturnable(id)) {
       const expected = 'invalid request: expected `id` as a string, or as a number up to 2^53 - 1';

@@ -4,9 +4,14 @@ import type { SnapshotFacts } from './control-plane.ts';
 import type { SandboxSnapshot } from './generated/schemas.ts';
 
 /*
- * A snapshot file: `custos snapshot\n`, the length and the CRC-32 of the header (4 bytes each, big-endian), the
- * header as JSON, the image of the database, the image of the simulated chains, the recorded requests. The last two
- * may be missing.
+ * A snapshot file consists of:
+ *
+ * - `custos snapshot\n`
+ * - the length and the CRC-32 of the header (4 bytes each, big-endian)
+ * - the header as JSON
+ * - the image of the database
+ * - the image of the simulated chains, unless none was used
+ * - the recorded requests, if any
  */
 
 const MAGIC = Buffer.from('custos snapshot\n');

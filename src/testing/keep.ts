@@ -21,8 +21,8 @@ export async function newestPosition(connection: Connection): Promise<string> {
 }
 
 /**
- * Writes the whole state and the requests after a position to a file for `custos inspect`, and the requests to an HTTP
- * Archive beside it.
+ * Writes the whole state, and the requests after a position, to a file for `custos inspect`. Also writes the requests
+ * to an HTTP Archive beside it.
  */
 export async function keepState(connection: Connection, file: string, after: string): Promise<void> {
   const folder = dirname(file);

@@ -20,8 +20,8 @@ export interface CoverageReporterOptions {
 }
 
 /**
- * Creates a reporter for vitest, jest and Playwright that measures which parts of the API document the tests covered,
- * in all sandboxes of all workers together: `reporters: ['default', 'custos/testing/reporter']`.
+ * Creates a reporter for vitest, jest and Playwright: `reporters: ['default', 'custos/testing/reporter']`. It measures
+ * which parts of the API document the tests covered, in all sandboxes of all workers together.
  *
  * NOTE: the runners call it with `new`, which yields the object that it returns. Jest passes its own configuration
  * first.

@@ -32,7 +32,7 @@ type Examples = ReadonlyMap<string, unknown>;
 
 export interface OperationExamples {
   readonly requests: Examples;
-  /** By status. */
+  /** The examples of each response, by its status. */
   readonly responses: ReadonlyMap<string, Examples>;
 }
 

@@ -153,7 +153,8 @@ function keyFile(env: Environment): Finding[] {
 }
 
 /**
- * Checks that a server can write its checkpoint, with which it notices at its next start that the audit log was cut.
+ * Checks that a server can write its checkpoint. With it, the server notices at its next start that the audit log was
+ * cut.
  */
 export function checkCheckpoint({ checkpointFile: file }: Pick<CellSettings, 'checkpointFile'>): Finding {
   const name = 'audit log';

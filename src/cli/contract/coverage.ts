@@ -187,7 +187,11 @@ async function readBaseline(
   return after;
 }
 
-/** @throws ConfigError */
+/**
+ * Parses a percentage such as `80`, or `operations=80` for one dimension.
+ *
+ * @throws ConfigError
+ */
 function readThreshold(text: string): Threshold {
   const known: readonly string[] = [
     'all',

@@ -143,7 +143,11 @@ function changing(
   });
 }
 
-/** @throws ConfigError */
+/**
+ * Parses Unix milliseconds, or a time in ISO 8601.
+ *
+ * @throws ConfigError
+ */
 function readTimeMs(text: string): number {
   if (/^\d{10,15}$/.test(text)) return Number(text);
   const timeMs = /^\d{4}-\d\d-\d\d/.test(text) ? Date.parse(text) : Number.NaN;

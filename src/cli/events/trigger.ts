@@ -49,7 +49,11 @@ export function triggerCommand(): Command {
     });
 }
 
-/** @throws ConfigError */
+/**
+ * Parses assignments: `path=value` sets a string, and `path:=json` sets a JSON value.
+ *
+ * @throws ConfigError
+ */
 function valuesOf(assignments: readonly string[] = []): {
   set: Record<string, unknown>;
   set_text: Record<string, string>;

@@ -146,7 +146,8 @@ export function withAttemptFaults(sender: WebhookSender, rules: FaultRules): Web
       const hit = rules.draw(attemptEffects, selecting({ ...event, payload }));
       if (hit === undefined) return sender.send(request);
       if (hit.rule.effect === 'webhook_bad_signature') return sender.send(withBadSignature(request));
-      // In parallel, so that the two attempts together take no longer than the endpoint is claimed.
+      // Both attempts are sent at the same time. One after the other, they could take longer than the endpoint is
+      // claimed.
       const [outcome] = await Promise.all([sender.send(request), sender.send(request)]);
       return outcome;
     },

@@ -44,9 +44,8 @@ export interface OwnApi {
     at: { readonly nowMs: number; readonly signal: AbortSignal },
   ): Promise<ApiResponse>;
   /**
-   * Sends a recorded request again, changed and signed as `repetition` says. The idempotency key is left out, because
-   * the server would answer it with the stored response. It is kept if a signature covers it that the sandbox cannot
-   * replace.
+   * Sends a recorded request again, changed and signed as `repetition` says. Leaves out the idempotency key, for which
+   * the server would return the stored response, unless it is covered by a signature that the sandbox cannot make.
    *
    * @throws ApiError invalid_data for a change that the body does not allow.
    */

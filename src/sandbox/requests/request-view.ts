@@ -48,9 +48,7 @@ const typesOfParameters: Readonly<Record<string, string>> = {
   endpoint_id: 'webhook_endpoint',
 };
 
-/**
- * Returns the resources of a request: those that its path names, those that it created, and the user who has sent it.
- */
+/** Returns the resources of a request: the ones in its path, the one that it created, and the user who sent it. */
 function referencesOf(answered: AnsweredRequest): References {
   const parameters = answered.pathParameters ?? {};
   const last = Object.keys(parameters).findLast((name) => name.endsWith('_id'));
@@ -173,7 +171,7 @@ export async function eventsOf(
   return [...own, ...later.filter(({ id }) => !known.has(id)).map(({ id, type }) => ({ id, type }))];
 }
 
-/** Returns the id of the wallet action that a request has started, in a list that is empty if there is none. */
+/** Returns a list with the id of the wallet action that a request has started. The list is empty if there is none. */
 function actionOf({ responseText }: AnsweredRequest, own: RecordedExchange['events']): string[] {
   if (responseText === undefined || !own.some(({ type }) => type.startsWith('wallet_action.'))) return [];
   const { id } = JSON.parse(responseText) as { id?: unknown };

@@ -308,10 +308,7 @@ function summaryOf(issues: readonly Issue[], { body }: RefusedRequest): string |
   return `${where}: expected ${lacking}, got none of them; ${membersText(sent.slice(0, MAX_NAMES))}.`;
 }
 
-/**
- * Returns one repair that makes all changes, if every problem has one or is the misspelling that another change
- * corrects.
- */
+/** Returns one repair that makes all changes of the body, or none if no problem has a change. */
 function repairOf(found: readonly Finding[]): Repair[] {
   const changes = found.flatMap(({ change }) => change ?? []);
   if (changes.length === 0) return [];

@@ -62,10 +62,14 @@ interface FoundSandbox extends RunningSandboxFile {
 }
 
 /**
- * Finds the running sandbox that a command means. With a data folder, it is the sandbox with that folder. Without
- * one, it is the only sandbox that was started in the current folder or else in the nearest folder above it, else the
- * one on the default port, else the only one that runs. Returns undefined if no sandbox runs or if the choice is
- * ambiguous.
+ * Finds the running sandbox that a command means. With a data folder, it is the sandbox with that folder. Without one,
+ * it is, in this order:
+ *
+ * - the only sandbox that was started in the current folder, or else in the nearest folder above it
+ * - the sandbox on the default port
+ * - the only sandbox that runs
+ *
+ * Returns undefined if no sandbox runs or if the choice is ambiguous.
  */
 export function findRunningSandbox(data: string | undefined): FoundSandbox | undefined {
   const running = listRunningSandboxes();

@@ -67,7 +67,7 @@ export function signIn(
   return client.call('POST', `/users/${encodeURIComponent(user)}/session${query}`);
 }
 
-/** Returns what becomes due next, earliest first. */
+/** Returns the upcoming events of the sandbox, earliest first. */
 export async function listUpcoming(client: SandboxClient): Promise<readonly SandboxUpcomingEntry[]> {
   return (await client.call<SandboxUpcoming>('GET', '/clock/upcoming')).data;
 }
@@ -223,8 +223,8 @@ interface RecordedEntry {
 }
 
 /**
- * Response headers that the server sets itself, that belong to one connection or one request, or that describe a
- * compressed body, because recorded bodies are not compressed.
+ * The response headers that are not replayed. The server sets them itself, or they belong to one connection or one
+ * request. Others describe a compressed body, but recorded bodies are not compressed.
  */
 const NOT_REPLAYED =
   /^(connection|content-encoding|content-length|date|keep-alive|server|set-cookie|strict-transport-security|transfer-encoding|x-request-id)$/i;

@@ -31,7 +31,7 @@ function requestText(request: SampleRequest): string {
     `### ${name}`,
     ...(summary === '' ? [] : [`# ${summary}`]),
     `${method} {{baseUrl}}${targetOf(request)}`,
-    // The clients encode the pair themselves.
+    // The HTTP clients encode the app id and the secret themselves.
     ...(hasCredentials ? ['Authorization: Basic {{appId}} {{appSecret}}', 'service-app-id: {{appId}}'] : []),
     ...(body === undefined ? [] : ['Content-Type: application/json', '', JSON.stringify(body, undefined, 2)]),
   ].join('\n');

@@ -134,7 +134,7 @@ function responseSections({ responses, schemas }: OperationDocument): HTMLElemen
   const successes = entries.filter(([status]) => status.startsWith('2'));
   const errors = entries.filter(([status]) => !status.startsWith('2')).flatMap(errorRows);
   const [general, own] = [true, false].map((isGeneral) =>
-    errors.filter(({ code }) => isOfEveryOperation(code) === isGeneral),
+    errors.filter(({ code }) => isSharedError(code) === isGeneral),
   ) as [ErrorRow[], ErrorRow[]];
   return [
     ...successes.flatMap(([status, { description, content = {} }]) => [
@@ -170,8 +170,8 @@ const generalErrors = new Set([
   ...['payload_too_large', 'unsupported_media_type'],
 ]);
 
-/** Returns whether every operation has this error. One code contains the prefix of the brand. */
-function isOfEveryOperation(code: string): boolean {
+/** Returns whether most operations have this error. One of these codes contains the prefix of the brand. */
+function isSharedError(code: string): boolean {
   return generalErrors.has(code) || /^missing_or_invalid_\w+_app_id$/.test(code);
 }
 

@@ -206,7 +206,7 @@ export async function runDocument(
 }
 
 /**
- * Returns the wanted workflow, or all, each after the workflows it depends on.
+ * Returns the wanted workflow, or all workflows if none is wanted. Each comes after the workflows it depends on.
  *
  * @throws ConfigError for an unknown workflow, or a workflow that depends on itself.
  */

@@ -17,8 +17,8 @@ interface Charge {
 }
 
 /**
- * Returns who pays the gas of a transaction, in which asset, and a function that computes the amount from gas and
- * price.
+ * Returns the account that pays the gas of a transaction, the asset, and a function that computes the amount from gas
+ * and price.
  */
 function gasPaymentOf(state: EvmState, plan: EvmPlan) {
   if (hasNativeAsset(state)) {

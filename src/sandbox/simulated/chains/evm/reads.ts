@@ -4,9 +4,8 @@ import { makeOverlay, type Overlay } from './overlay.ts';
 import type { EvmState } from './state.ts';
 
 /**
- * The state that an execution has read is stored with its receipt, so that a tracer can execute the transaction
- * again, although the chain stores only its latest state. Code that existed before is omitted, because it does not
- * change.
+ * The state that an execution has read is stored with its receipt. So a tracer can execute the transaction again,
+ * although the chain stores only its latest state. Code that existed before is omitted, because it does not change.
  */
 
 /** The prefix of the key of an account's code. All prefixes are those that `makeOverlay` uses. */

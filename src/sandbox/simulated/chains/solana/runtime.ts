@@ -232,7 +232,7 @@ export const ownExecutor = (limit: string): Executor => ({
   },
 });
 
-// Checks an account's changes. Source: transaction-context, verify of an account's changes.
+// Requires that the rules of the runtime allow a program's change of an account. Source: transaction-context.
 function requireAllowed(
   program: string,
   before: SolanaAccount,

@@ -50,7 +50,7 @@ export function vaultsOn({ contracts }: Pick<EvmState, 'contracts'>): readonly s
   return contracts.having(VAULT).map(({ contract }) => contract);
 }
 
-/** Returns the account that holds the assets which a vault has lent, and that pays the interest on them. */
+/** Returns the borrower of a vault: the account that holds the lent assets and pays the interest. */
 export function borrowerOf(address: string): string {
   return derivedAddress(`borrower of ${address}`);
 }

@@ -80,8 +80,8 @@ export async function traceCall(
 }
 
 /**
- * Returns the access list of a call, which names the accounts and slots that it uses, and the gas that it uses if it
- * is sent with that list. Source: geth, eth_createAccessList.
+ * Returns the access list of a call, which names the accounts and slots that the call uses. Also returns the gas of the
+ * call with that list. Source: geth, eth_createAccessList.
  */
 export async function createAccessList(
   parts: EvmParts,

@@ -22,8 +22,8 @@ import {
 
 /**
  * The subscriptions of one chain. Each push reads new transactions and the accounts that they name once, for all
- * subscriptions together. So the number of subscriptions does not change how often the store is read, except for
- * accounts that have changed and for signatures that no block has included yet.
+ * subscriptions together. So the number of subscriptions matters little. Only changed accounts, and signatures that no
+ * block has included yet, are read for each subscription.
  */
 
 /** CHOICE: if the clock moves far, a subscriber receives only the latest 256 slots. */
