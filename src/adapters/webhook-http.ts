@@ -199,7 +199,7 @@ async function makeDispatcher(
   });
   return new Agent({
     keepAliveTimeout: KEEP_ALIVE_MS,
-    // No limits of their own, because the time limit of the attempt covers both phases.
+    // No separate limits, because the time limit of the attempt covers both phases.
     headersTimeout: 0,
     bodyTimeout: 0,
     connect(options, callback) {

@@ -277,7 +277,7 @@ export async function controlPlane(
 
 type ByOperation = Readonly<Record<string, Readonly<Record<string, ValidateFunction>>>>;
 
-/** Compares a response of an operation with the API document. */
+/** Returns how a response of an operation differs from the API document; undefined if it does not. */
 const responseFault: ControlContext['responseFault'] = (operation, status, body) => {
   const validators = (apiResponses as ByOperation)[operation] ?? {};
   const validate = validators[status];

@@ -33,8 +33,8 @@ export function beginLoading(folder: string, file: string, isOwn: boolean): void
 }
 
 /**
- * Writes a snapshot to the path where the next start looks for it. For a snapshot that is not a file in the folder
- * and has another master key.
+ * Writes a snapshot to the path where the next start looks for it. Use it for a snapshot that is not a file in the
+ * folder and has another master key.
  */
 export function beginLoadingContent(folder: string, content: Buffer): void {
   const file = `${loadingOf(folder)}.${process.pid}`;
@@ -72,7 +72,7 @@ export async function finishLoading(folder: string): Promise<void> {
   await releaseAllTaken(snapshotsOf(folder));
 }
 
-/** Returns the part of a snapshot that belongs into the state that is kept between starts. */
+/** Returns the part of a snapshot that belongs to the state that is kept between starts. */
 export function keptBy({ state }: Snapshot): Pick<SandboxState, 'appId' | 'appSecret' | 'masterKeyHex'> {
   const { appId, appSecret, masterKeyHex } = state;
   return { appId, appSecret, masterKeyHex };

@@ -165,7 +165,7 @@ export async function plantSeeds(seeds: Seeds): Promise<void> {
     });
     if (seeds.config.seedData) {
       const owners = await plantSeedData(context, seeds.chains.has);
-      // A stream of its own, so that a seed yields the same ids and keys with and without funds.
+      // Use a separate stream, so that a seed yields the same ids and keys with and without funds.
       if (seeds.config.funds) {
         await seeds.randomness.apart('funded wallets', () => plantFundedWallets(context, owners));
       }

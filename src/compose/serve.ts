@@ -221,7 +221,7 @@ export async function startProduction(
   }
 }
 
-// The time in which the jobs finish their batches and the pool its statements. Both have lower limits of their own.
+// How long the jobs have to finish their batches, and the pool its statements. Both have shorter limits of their own.
 const STOP_MS = 15_000;
 
 function isDoneWithin(limitMs: number, work: Promise<void>): Promise<boolean> {

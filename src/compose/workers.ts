@@ -122,7 +122,7 @@ const START_MS = 60_000;
 const METRICS_MS = 1_000;
 /** How long a worker may take to end after its drain: more than a server needs to finish its requests and jobs. */
 const END_MS = 30_000;
-/** A line that is longer is forwarded in parts. */
+/** Longer lines are forwarded in parts. */
 const MAX_LINE_BYTES = 1024 * 1024;
 
 /**

@@ -39,7 +39,10 @@ export function asStarted(text: string): string {
   return text.replaceAll('`custos ', `\`${name} `).replaceAll('$ custos ', `$ ${name} `);
 }
 
-/** The variable by which the reporter of `custos/testing` tells sandboxes in other processes where it collects. */
+/**
+ * The variable by which the reporter of `custos/testing` tells sandboxes in other processes in which folder it collects
+ * coverage.
+ */
 const COVERAGE_FOLDER = 'CUSTOS_COVERAGE_FOLDER';
 
 export function setCoverageFolder(folder: string, env: Environment = process.env): void {

@@ -7,7 +7,7 @@ import { type SettingFlags, settings } from './settings.ts';
 
 export const CONFIG_FILE = 'custos.config.json';
 
-/** The sections with named entries. Each entry is the body of this operation. */
+/** The sections with named entries, each with the operation whose body an entry is. */
 export const namedSections = {
   users: 'createUser',
   keyQuorums: 'createKeyQuorum',
@@ -16,7 +16,7 @@ export const namedSections = {
   webhookEndpoints: 'createWebhookEndpoint',
 } as const;
 
-/** The sections that are lists. Each entry is the body of this operation of the control plane. */
+/** The sections that are lists, each with the operation of the control plane whose body an entry is. */
 export const listSections = { balances: 'fundAddress', faults: 'addFault' } as const;
 
 export type NamedSection = keyof typeof namedSections;
@@ -51,8 +51,8 @@ export const fileSettings: Readonly<Record<string, Setting>> = Object.fromEntrie
 const paths = new Set(['data', 'jwtKey', 'load']);
 
 /**
- * CHOICE: settings of one process, which `custos exec` and the testing library do not take from a file. Several of
- * these may run beside a sandbox of the same folder.
+ * CHOICE: settings of one process, which `custos exec` and the testing library do not take from a file. Several such
+ * processes may run beside a sandbox of the same folder.
  */
 const ofOneProcess = ['port', 'rpcPort', 'adminPort', 'host', 'publicUrl', 'data', 'plainHttp'] as const;
 

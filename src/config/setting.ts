@@ -81,7 +81,7 @@ export function readerOf<Table extends Readonly<Record<keyof Table, Setting>>, C
   }: {
     readonly env?: Environment;
     readonly flags?: object;
-    /** Returns the place of a setting that a file gives. */
+    /** Returns where a file gives a setting; undefined if it does not. */
     readonly nameIn?: ((key: string) => string | undefined) | undefined;
   },
 ): Reader<Table, C> {

@@ -77,7 +77,7 @@ export function deliverEvents(
     name: DELIVER_EVENTS,
     everyMs: EVERY_MS,
     idleMs: WOKEN_IDLE_MS,
-    // The endpoints of running workers are read again in every run.
+    // While workers run, the job is not idle, because every run makes them read their endpoints again.
     isIdle: () => workers.size === 0,
     async run(again) {
       const nowMs = services.clock.now();

@@ -16,7 +16,7 @@ export interface DeliverySlots {
 }
 
 export interface EndpointSlots {
-  /** Sets the facts from the database. Call it before `enter`. */
+  /** Sets the endpoint's app, and whether the endpoint fails, according to the database. Call it before `enter`. */
   identify(appId: string, isFailing: boolean): void;
   /**
    * Calls `send` as soon as a slot is free. Returns undefined if `close` was called first. `isDelivered` of the result

@@ -50,7 +50,7 @@ export function followFiatDeposits({ services, inUnit }: JobContext): Job {
     if (page === undefined || (page.reports.length === 0 && page.cursor === after)) return false;
     const nowMs = clock.now();
     await inUnit((em, notes) => recordFiatDeposits({ em, notes, ids, nowMs }, { ...position, page }));
-    // The transaction that the provider has sent is checked on its chain immediately.
+    // After new reports, run again immediately, to check the transactions that they name on their chains.
     return page.hasMore || page.reports.length > 0;
   };
 

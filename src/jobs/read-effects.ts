@@ -8,7 +8,7 @@ const EVERY_MS = 1000;
 const BATCH = 20;
 /** The maximum number of concurrent units of work, however many chains respond at the same moment. */
 const UNITS_AT_ONCE = 4;
-/** How long after a failed call of its chain a step is read again. */
+/** How long after a failed call of the chain a step is read again. */
 const AGAIN_MS = 2000;
 
 /**

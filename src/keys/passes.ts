@@ -5,8 +5,8 @@ import type { KeyStore } from '../ports/key-store.ts';
 import type { Services } from '../ports/operation-context.ts';
 import { holdsConnection } from '../storage/own-kysely.ts';
 
-// The key store may be the signer, another process that may hang. A wait for it inside a transaction would hold the
-// connection and its locks. Therefore the work runs in passes:
+// The key store may be the signer, which is another process and may hang. A wait for it inside a transaction would hold
+// the connection and its locks. Therefore the work runs in passes:
 //
 // - A call whose result is already known returns it.
 // - A call that the unit of work makes before it holds a connection, which is the common case, is made immediately. The

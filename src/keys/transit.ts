@@ -157,7 +157,7 @@ export async function keepTokenAlive(
       if (found.ttlMs === 0) say(undefined);
       else if (found.isRenewable) {
         const renewedMs = await renew(client);
-        // The service grants shorter and shorter leases when a token comes near its maximum lifetime.
+        // The service grants shorter and shorter leases when a token approaches its maximum lifetime.
         const isAtItsEnd = renewedMs < leaseMs * 0.9;
         say(isAtItsEnd ? LAST_LEASE : undefined, { ends_in_s: Math.round(renewedMs / 1000) });
         leaseMs = Math.max(leaseMs, renewedMs);

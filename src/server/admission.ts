@@ -5,7 +5,7 @@ import { RequestAbortedError } from './read-body.ts';
 import type { Answer, RequestState } from './request-state.ts';
 import type { Operation } from './route-index.ts';
 
-/** How long received requests wait for the event loop. */
+/** Measures how long received requests wait for the event loop. */
 interface LoopDelay {
   /**
    * Returns the number of the current turn of the event loop, and how long this turn has been reading requests. All
@@ -93,7 +93,9 @@ export interface Admission {
    * @throws ApiError unavailable when the wait is too long; RequestAbortedError when the client has disconnected.
    */
   begin(state: AdmittedRequest): Promise<AdmittedWork>;
-  /** Works like `begin`, but always queues with the requests that sign. For signatures outside a unit of work. */
+  /**
+   * Works like `begin`, but always queues with the requests that sign. Use it for signatures outside a unit of work.
+   */
   beginSigning(state: AdmittedRequest): Promise<AdmittedWork>;
   /** Returns how many requests are in progress, how many of them wait, and how many were refused since the start. */
   counts(): AdmissionCounts;

@@ -44,7 +44,7 @@ interface Client {
 type FindClient = (state: RequestState) => Promise<Client>;
 
 /**
- * Returns whether an OAuth client must have its credentials in the body, because it sent no header with credentials.
+ * Returns whether an OAuth client must send its credentials in the body, because it sent no header with credentials.
  */
 export function sendsCredentialsInBody({ headers, route }: RequestState): boolean {
   return route?.operation.security === 'oauth-client' && headers.authorization === undefined;
@@ -311,7 +311,7 @@ function parseBearer(header: string): string | undefined {
   return /^bearer +([A-Za-z0-9._~+/-]+=*) *$/i.exec(header)?.[1];
 }
 
-// Compared for unknown apps, so that they take as long as a known app with a wrong secret.
+// The hash to compare for unknown apps, so that they take as long as a known app with a wrong secret.
 const noHash = new Uint8Array(32);
 
 function isSecretOf(secret: string, app: AppCredentials | undefined): boolean {

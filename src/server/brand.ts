@@ -33,7 +33,7 @@ interface Translation {
   readonly properties: ReadonlyMap<string, string>;
   /** The members that contain DIDs, by their names before translation. */
   readonly didProperties: ReadonlySet<string>;
-  /** By the name of a member before translation: each literal and its translation. */
+  /** The translation of each literal, by the name of the member before translation. */
   readonly literals: ReadonlyMap<string, ReadonlyMap<string, string>>;
   readonly didFrom: string;
   readonly didTo: string;

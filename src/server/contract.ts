@@ -173,7 +173,7 @@ interface Contract {
 
 export interface ContractOptions {
   /**
-   * The API document without its schemas (`generated/definition.ts`). It decides which security schemes an operation
+   * The API document without its schemas (`generated/definition.ts`). It states which security schemes an operation
    * accepts.
    */
   readonly definition: Document;

@@ -6,7 +6,7 @@ import { type Answer, operationOf, type RequestState, type WriteResponse } from 
 
 export interface FaultOptions {
   readonly find: FindRequestFault;
-  /** Returns whether no rule applies to a request: the inspector's own requests. */
+  /** Returns whether all rules spare a request, as they spare those of the inspector. */
   readonly isSpared: (request: IncomingMessage) => boolean;
   /** Aborted when the server stops; ends all delays. */
   readonly stopping: AbortSignal;
@@ -40,7 +40,7 @@ async function inject(fault: RequestFault, state: RequestState, stopping: AbortS
   switch (fault.effect) {
     case 'latency':
       state.injected = { why: whyOf(fault, 'delayed the request'), isOutcome: false };
-      // Delay it before it holds a database connection.
+      // Delay the request before it holds a database connection.
       await pause(fault.delayMs, state.response, stopping);
       return;
     case 'error':
@@ -135,7 +135,11 @@ function pause(delayMs: number, response: ServerResponse, stopping: AbortSignal)
   });
 }
 
-/** CHOICE: a response without a body cannot be truncated, so its connection is closed without a response. */
+/**
+ * Sends half of the body, then closes the connection.
+ *
+ * CHOICE: a response without a body cannot be truncated, so its connection is closed without a response.
+ */
 const writeHalf: WriteResponse = (response, { status, headers }, text) => {
   if (text === undefined) {
     response.destroy();

@@ -15,7 +15,7 @@ interface HintSource {
 
 interface ProviderHintsOptions {
   readonly fiatProviders: FiatProviders;
-  /** Real time, even in a sandbox, because notifications are dated. */
+  /** Returns the real time, even in a sandbox, because notifications contain the real time. */
   readonly clock: Clock;
   readonly log: Log;
   readonly newRequestId: () => string;

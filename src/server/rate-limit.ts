@@ -189,7 +189,7 @@ function chargeGuess(
     const key = hash('sha256', JSON.stringify([app.id, hasAppSecret, account]), 'base64url');
     return [codesOfAccount, key] as const;
   });
-  // Not counted by address with the app secret, because a backend has one address for all its users.
+  // With the app secret, guesses are not counted by address, because a backend has one address for all its users.
   const address = hasAppSecret ? [] : [[codesOfAddress, `${app.id}:${networkOf(remoteAddress)}`] as const];
   const charged: (readonly [Allowance, string])[] = [];
   const giveBack = (): void => {
@@ -217,7 +217,7 @@ function accountsOf({ body }: RequestState): string[] {
   const { email, phone_number: number } = (body ?? {}) as { email?: unknown; phone_number?: unknown };
   const accounts: string[] = [];
   if (typeof email === 'string') accounts.push(`email:${email.toLowerCase()}`);
-  // Only the last eight digits, because the country code may be omitted.
+  // Use only the last eight digits, because the country code may be omitted.
   if (typeof number === 'string') accounts.push(`phone:${digitsOf(number).slice(-8)}`);
   return accounts;
 }

@@ -155,7 +155,7 @@ function operationAt(path: string, entries: ReadonlyMap<string, ReferenceEntry>)
   return id === undefined ? undefined : entries.get(id);
 }
 
-/** Reads the API document. Its `servers` is this server, so that readers can try out requests. */
+/** Reads the API document. Its `servers` contains this server, so that readers can try out requests. */
 function readDocument({ packageRoot, brand, tailor }: Source): ReferenceDocument {
   const text = readFileSync(join(packageRoot, 'openapi', 'openapi.json'), 'utf8');
   const whole = { ...JSON.parse(text), servers: [{ url: '/' }] };

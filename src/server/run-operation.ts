@@ -52,7 +52,7 @@ export interface RunOptions {
   readonly idempotency: Idempotency;
   readonly singleUse: SingleUse;
   readonly check: CheckResponse;
-  /** Serializes requests by name: of a wallet that they sign with, or of its running totals. Default: a new one. */
+  /** Serializes requests with the same name: of the wallet that signs, or of its totals. Default: a new one. */
   readonly mutex?: KeyedMutex | undefined;
   /** The audit log. Undefined if requests are not recorded in one. */
   readonly audit?: AuditTrail | undefined;
@@ -73,7 +73,7 @@ export interface RunOptions {
 /** How many times a handler is run in total if its transaction collides with others. */
 const MAX_ATTEMPTS = 3;
 
-/** What one request runs with. It is the same in every pass. */
+/** What the handler of a request needs. It is the same in every pass. */
 interface RequestWork {
   readonly handler: AnyHandler;
   readonly permit: Permit;

@@ -84,8 +84,8 @@ const ID_BYTES = 16;
 const IDS_PER_DRAW = 256;
 
 /**
- * Returns a generator of request ids: UUIDs of version 4 (RFC 9562 §5.4). Random bytes are drawn for many ids together,
- * because a system call takes a tenth of the time of a request.
+ * Returns a function that generates request ids: UUIDs of version 4 (RFC 9562 §5.4). Random bytes are drawn for many
+ * ids together, because a system call takes a tenth of the time of a request.
  *
  * NOTE: needs its own entropy. With a shared seeded source, every request would change all later ids.
  */

@@ -46,9 +46,9 @@ export type ObserveTransaction = (result: 'committed' | 'rolled back', durationM
 /**
  * Returns a function that opens units of work on a database. Each is a fork of its entity manager.
  *
- * HOT: without accessors. V8 keeps everything that an accessor of an object literal refers to until a full garbage
- * collection. With accessors, that included the entity manager of each request, which made a GET 15 % slower and the
- * heap three times as large.
+ * HOT: the units have no accessors. V8 keeps everything that an accessor of an object literal refers to until a full
+ * garbage collection. With accessors, that included the entity manager of each request, which made a GET 15 % slower
+ * and the heap three times as large.
  */
 export function unitsOf(database: UnitSource, observe?: ObserveTransaction): OpenUnit {
   return async (write) => {
@@ -133,7 +133,7 @@ export function isCollision(error: unknown): boolean {
   return error instanceof StaleReadError || isDatabaseCollision(error);
 }
 
-/** A failover takes about a second to confirm. */
+/** Confirming a failover takes about a second. */
 const RETRY_SECONDS = '1';
 
 /**

@@ -100,7 +100,7 @@ export function isSilence(error: Error): boolean {
 }
 
 /**
- * Returns whether the connection broke before its statement could run, like idle connections after a restart of the
+ * Returns whether the connection broke before its statement could run, as idle connections do after a restart of the
  * server.
  */
 export function isBrokenAtOnce(error: unknown): boolean {

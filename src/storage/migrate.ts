@@ -17,7 +17,7 @@ const CREATE_TABLE = `create table if not exists ${MIGRATIONS_TABLE} (
 
 /**
  * Migrates a PostgreSQL database to the schema of this version, over one connection. If several processes migrate at
- * once, one runs the migrations and the others wait. If a migration fails, the schema stays unchanged.
+ * the same time, one runs the migrations and the others wait. If a migration fails, the schema stays unchanged.
  *
  * @param migrations default: the migrations of this version.
  * @returns the names of the migrations that ran, in order.

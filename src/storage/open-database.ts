@@ -116,11 +116,11 @@ interface ConnectionCounts {
   readonly busy: number;
   readonly idle: number;
   /**
-   * Connections that requests no longer use, because they were silent for too long, but that PostgreSQL is still
-   * working for.
+   * The number of connections that were abandoned because they were silent for too long, while PostgreSQL still works
+   * for them.
    */
   readonly hung: number;
-  /** Callers that wait for a connection. */
+  /** The number of callers that wait for a connection. */
   readonly waiting: number;
 }
 
@@ -348,7 +348,7 @@ export async function resetDatabase({ kind, orm }: Pick<Database, 'kind' | 'orm'
   await orm.em.fork().transactional(async (em) => {
     for (const { tableName } of tables) await em.execute(`delete from "${tableName}"`);
     if (kind === 'sqlite') await em.execute('delete from sqlite_sequence');
-    // A cluster refuses to alter the sequence of a distributed schema.
+    // Citus refuses to alter a sequence of a distributed schema, so this sets its value.
     else for (const sequence of sequences) await em.execute(`select setval('"${sequence}"', 1, false)`);
   });
 }

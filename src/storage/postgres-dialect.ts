@@ -149,7 +149,8 @@ export const defaultTimeouts: PostgresTimeouts = {
 export const QUIET_MS = 3_000;
 
 /**
- * CHOICE: for work that is useless after a second, such as the settlement of rate limits, which begins again by then.
+ * CHOICE: the time limits of work that is useless after a second, such as the settlement of rate limits, which begins
+ * again by then.
  */
 export const shortTimeouts: PostgresTimeouts = {
   connectMs: 1_000,
@@ -208,7 +209,7 @@ export function postgresPool(
       : {
           connectionTimeoutMillis: timeouts.connectMs,
           ...(timeouts.silenceMs !== undefined && { query_timeout: timeouts.silenceMs }),
-          // Sent as parameters of the connection, which PgBouncer refuses.
+          // The limits below are sent as parameters of the connection, which PgBouncer refuses.
           ...(isPooledByTransaction(config.connectionString)
             ? {}
             : {

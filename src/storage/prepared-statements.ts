@@ -33,7 +33,7 @@ interface Slot {
 export function prepareQuery<Tables, Input extends object, Row = never>(
   build: (database: Kysely<Tables>, input: Input) => Compilable<Row>,
 ): PreparedQuery<Input, Row> {
-  // By the class of the platform, because all databases of a kind use the same SQL.
+  // The compiled query, by the class of the platform, because all databases of a kind use the same SQL.
   const compiled = new WeakMap<Platform['constructor'], CompiledQuery<Row>>();
   return (em, input, options) => {
     const database = kyselyOf<Tables>(em);

@@ -213,8 +213,8 @@ async function lastCommon(options: TransferSource, { block, place, hashes }: Cur
     const kept = shared?.keptHash(block - BigInt(at));
     return kept !== undefined && short(kept) === replaced;
   };
-  // Another cell may have dropped the replaced blocks already, and read the new ones. If the block of the position is
-  // still in the chain, the one that was read after it is not.
+  // Drop the kept blocks if they were replaced. Another cell may have done so already, and read the new ones. If
+  // `depth` is 0, the position's block is still in the chain, so it was the block read after it that was replaced.
   if (depth === 0 || hashes.slice(0, depth).some(isKept)) shared?.drop();
   const { hash } = await headerAt(options, common);
   log[shared?.isFirstReport(hash) === false ? 'debug' : 'error'](

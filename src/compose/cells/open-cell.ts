@@ -177,7 +177,8 @@ export async function startCell(
   });
   const beats = jobUnits(unitsOf(pulse), services, { job: 'stay-alive', audit });
   const restores: RestoreWatch = watchRestores({
-    // Outside of the check's transaction, which then consists of plain reads and needs no `begin`.
+    // Identify the database outside of the check's transaction, which then consists of plain reads and needs no
+    // `begin`.
     identify: () => identifyDatabase(pulse.orm.em.fork()),
     services,
     inUnit: inUnitOf(unitsOf(pulse)),

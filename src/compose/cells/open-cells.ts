@@ -169,7 +169,7 @@ export async function openCells(
     while (!open.has(name)) {
       const err = failures.get(cell);
       const reason = String(err);
-      // An hour of retries is 720 lines for each cell.
+      // Log a repeated reason at `debug`, because an hour of retries would write 720 lines for each cell.
       const level = reason === logged ? 'debug' : 'error';
       log[level]({ err, cell: name }, 'a cell could not start; will retry');
       logged = reason;

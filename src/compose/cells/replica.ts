@@ -9,7 +9,7 @@ import { watchReplica } from '../../storage/replica-lag.ts';
 /** A read replica of the database, from which lists are read. */
 interface OpenedReplica {
   /**
-   * Returns the reads on the replica.
+   * Returns the rules for reading from the replica.
    *
    * @param primary opens units of work on the primary database.
    */

@@ -33,7 +33,7 @@ export interface SwapTerms {
 /** CHOICE: half a percent if the request gives no slippage. */
 const DEFAULT_SLIPPAGE_BPS = 50;
 const MAX_UINT256 = 2n ** 256n - 1n;
-/** The zero address, and the address that other interfaces use for the native asset. */
+/** Addresses that are not tokens: the zero address, and the address that other interfaces use for the native asset. */
 const notTokens: ReadonlySet<string> = new Set([`0x${'0'.repeat(40)}`, `0x${'e'.repeat(40)}`]);
 
 /**
@@ -119,14 +119,14 @@ function requireChainAt(pointer: string, caip2: string): KnownChain {
 }
 
 /**
- * Returns whether the amount to spend is known without asking the chain: the request fixes it, in an asset whose
+ * Returns whether the amount to spend is known without a call of the chain: the request fixes it, in an asset whose
  * decimals are known.
  */
 export function isSpentKnown({ amountType, source }: SwapTerms): boolean {
   return amountType === 'exact_input' && source.asset !== undefined;
 }
 
-/** The spending of a swap, and the recipient of its proceeds. */
+/** What a swap may spend, and who receives its proceeds. */
 interface SwapSpending {
   /** The maximum to spend, in base units of the source asset. */
   readonly rawAmount: bigint;

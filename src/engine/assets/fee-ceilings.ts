@@ -24,7 +24,10 @@ const usual: EvmCeilings = {
   fee: ETHER,
 };
 
-/** Chains whose native asset is cheap, or that count gas in another way. */
+/**
+ * The ceilings of chains whose native asset is cheap, or that count gas in another way, where they differ from the
+ * usual ones.
+ */
 const byChain: Readonly<Record<string, Partial<EvmCeilings>>> = {
   // Polygon
   'eip155:137': { maxFeePerGas: 20_000n * GWEI, maxPriorityFeePerGas: 5_000n * GWEI, fee: 100n * ETHER },

@@ -124,7 +124,10 @@ export function assetNamed(chain: KnownChain, asset: string): KnownAsset | undef
   return assetsOf(chain).find((known) => known.asset === asset);
 }
 
-/** Returns the known asset with this token address, or undefined. EVM addresses match in any letter case. */
+/**
+ * Returns the known asset with this token address, or undefined if there is none. EVM addresses match in any letter
+ * case.
+ */
 export function assetAtAddress(chain: KnownChain, tokenAddress: string): KnownAsset | undefined {
   const wanted = comparable(chain, tokenAddress);
   return assetsOf(chain).find(

@@ -23,8 +23,8 @@ const SHOWN_BYTES_PER_VERIFICATION = 8 * 1024;
 
 /**
  * Explains in the error's `data` why the signatures of a request were rejected: the payloads that would have been
- * accepted, their parts, a diagnosis of each signature, and the number of signatures that each party still needs. A
- * generator that yields costs like `verifySignatures`.
+ * accepted, their parts, a diagnosis of each signature, and the number of signatures that each party still needs. The
+ * generator yields costs like `verifySignatures`.
  *
  * INVARIANT: the result contains only data that the caller sent or that is public: no secret and no private key.
  */

@@ -299,7 +299,10 @@ export interface KnownQuorums {
   readonly vouching?: { readonly key: StoredVoucherKey; readonly vouchers: readonly Voucher[] } | undefined;
 }
 
-/** `KnownQuorums` inside a key store, which has opened the voucher key. A caller cannot send a function. */
+/**
+ * `KnownQuorums` inside a key store that has opened the voucher key. Callers cannot send `readVoucher`, because it is a
+ * function.
+ */
 export interface ReadQuorums extends KnownQuorums {
   readonly readVoucher?: ReadVoucher | undefined;
 }

@@ -45,13 +45,12 @@ export interface QuorumCount {
 
 /**
  * Counts the members of `quorum` that signed, given the public keys under which a signature verified.
- * - Each member counts once, however often it signed.
+ * - Each member counts once, however many times it signed.
  * - A user counts through any live key.
  * - A nested quorum counts as one member when its own threshold is met.
  * - A key that is a member of several quorums counts in each.
  *
- * INVARIANT: a quorum without members is never satisfied, and adding a key never makes a satisfied quorum
- * unsatisfied.
+ * INVARIANT: a quorum without members is never satisfied, and adding a key never makes a satisfied quorum unsatisfied.
  */
 export function countQuorum(quorum: Quorum, verifiedKeys: ReadonlySet<string>): QuorumCount {
   const keys = new Set(quorum.publicKeys.filter((key) => verifiedKeys.has(key))).size;

@@ -75,7 +75,7 @@ export function canonicalPayloadTexts({ method, urls, body, headers }: RequestTo
   });
 }
 
-/** Returns `canonicalPayloadTexts` as the UTF-8 bytes that are hashed and signed. */
+/** Returns the payloads of `canonicalPayloadTexts` as the UTF-8 bytes that are hashed and signed. */
 export function canonicalPayloads(request: RequestToSign): Uint8Array[] {
   const encoder = new TextEncoder();
   return canonicalPayloadTexts(request).map((text) => encoder.encode(text));
@@ -147,18 +147,18 @@ interface Search {
 }
 
 /**
- * Finds the key behind each signature. All signatures of one request usually cover the same payload, so the payload
- * of the first valid signature is tried first for the others.
+ * Finds the key behind each signature. All signatures of one request usually cover the same payload, so the payload of
+ * the first valid signature is tried first for the others.
  *
- * A generator that yields the cost of serializing the payloads and then the cost of each signature, counted in
+ * The generator yields the cost of serializing the payloads and then the cost of each signature, counted in
  * verifications, so that the caller can let other work run. Never throws: for a malformed signature, no key is found.
  *
- * INVARIANT: the cost of a signature does not depend on the number of keys. Each payload is hashed once, and once
- * more for each key that is found.
+ * INVARIANT: the cost of a signature does not depend on the number of keys. Each payload is hashed once, and once more
+ * for each key that is found.
  *
- * @param search `signatures`: base64 of DER or of the 64 bytes `r || s`. `payloads`: the result of
- * `canonicalPayloads`. `keys`: canonical SubjectPublicKeyInfo, most likely first. `isEnough`: called after each
- * signature; returning true ends the search.
+ * @param search `signatures`: base64 of DER or of the 64 bytes `r || s`. `payloads`: the result of `canonicalPayloads`.
+ * `keys`: canonical SubjectPublicKeyInfo, most likely first. `isEnough`: called after each signature; returning true
+ * ends the search.
  */
 export function* verifySignatures(search: Search): Generator<number, VerifiedSignatures> {
   const { signatures, payloads, isEnough = () => false } = search;

@@ -264,7 +264,7 @@ export function assertBackendsAgree(native: EcBackend | undefined = nativeBacken
   agreeing.add(native);
 }
 
-/** Names the first operation of `native` whose result differs from noble's. */
+/** Returns the name of the first operation of `native` whose result differs from noble's; undefined if none does. */
 function findDifference(native: EcBackend, answer: KnownAnswer): string | undefined {
   const secret = new Uint8Array(32).fill(answer.fill);
   const digest = new Uint8Array(32).fill(0xff - answer.fill);

@@ -60,7 +60,8 @@ export interface CompiledPolicy {
 
 function requireFieldValue({ kind, sizeBytes }: ResolvedField, text: string, pointer: string): string {
   const value = requireValue(kind, text, pointer);
-  // CHOICE: rejected, because no `bytesN` value could equal it, so a DENY with it would never match.
+  // CHOICE: a value of another size is rejected, because no `bytesN` value could equal it, so a DENY with it would
+  // never match.
   if (sizeBytes !== undefined && value.length !== 2 + 2 * sizeBytes) {
     throw new PolicyFormatError(pointer, `expected ${sizeBytes} bytes of 0x hex, got \`${text}\``);
   }

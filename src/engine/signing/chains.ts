@@ -249,9 +249,9 @@ export async function generatePrivateKey(chainType: ChainType, random: Uint8Arra
 }
 
 /**
- * Checks a secret.
+ * Requires that the bytes are a valid secret for the chain's curve.
  *
- * @throws InvalidPrivateKeyError unless the bytes are a valid secret for the chain's curve.
+ * @throws InvalidPrivateKeyError
  */
 export async function assertSecret(chainType: ChainType, secret: Uint8Array): Promise<void> {
   const { curve } = chains[chainType];

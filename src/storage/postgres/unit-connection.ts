@@ -34,7 +34,7 @@ export interface ConnectionTools {
   readonly settings: string;
   /** The time limit for the responses to one message. After that, the connection is abandoned. Default: unlimited. */
   readonly silenceMs: number | undefined;
-  /** Records when PostgreSQL responds. Undefined if nobody needs it. */
+  /** Records when PostgreSQL responds. Undefined if this is not needed. */
   readonly responses: Responses | undefined;
   /**
    * The time limit for a message that commits nothing, while PostgreSQL responds to no connection of `responses`.
@@ -153,8 +153,8 @@ export function createUnitConnection(
 
   /**
    * Sends the statements, and sends them again on another connection if the first one breaks before it responds, as all
-   * idle connections do after a restart of the server. Only for statements that change nothing, or whose changes are
-   * not committed.
+   * idle connections do after a restart of the server. Use it only for statements that change nothing, or whose changes
+   * are not committed.
    */
   async function askTwice(queries: readonly Statement[]): Promise<readonly StatementResult[]> {
     const before = transaction;

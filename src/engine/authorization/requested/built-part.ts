@@ -50,8 +50,8 @@ export interface BuildingSettings {
 }
 
 /**
- * Returns the smart contracts in the settings, as lower-case addresses. For wallets whose owner the signer verifies,
- * the signer signs nothing that involves a contract which only the server's settings contain.
+ * Returns the smart contracts in the settings, as lower-case addresses. For wallets whose owner it verifies, the signer
+ * refuses transactions with a contract that only the server's settings contain.
  */
 export function namedContracts({
   swapRouters,

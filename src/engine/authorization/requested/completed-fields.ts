@@ -61,8 +61,8 @@ export function areTexts(
 }
 
 /**
- * Calls `read`, which reads the terms of a body. Returns undefined if it throws RequestTermsError, so for a body that
- * servers reject.
+ * Calls `read`, which reads the terms of a body. Returns undefined if it throws RequestTermsError, that is, for a body
+ * that servers reject.
  */
 export function acceptedTerms<Terms>(read: () => Terms): Terms | undefined {
   try {

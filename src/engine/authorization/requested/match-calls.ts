@@ -102,8 +102,8 @@ export interface SignedCalls {
 const named: ReadonlySet<string> = new Set(['to', 'value', 'data', ...completedOnEthereum]);
 
 /**
- * Returns the call of a transaction, or the calls of a batch that an account runs by a transaction to itself. Returns
- * undefined for a task that does anything else or anything more.
+ * Returns the call of a transaction, or the calls of a batch that an account runs through a transaction to itself.
+ * Returns undefined for a task that does anything else or anything more.
  *
  * NOTE: user operations and delegations are not read, because only a server with a paymaster builds them.
  */
@@ -121,7 +121,8 @@ export function signedCalls({ method, params }: SignTask): SignedCalls | undefin
     data: parseHexBytes(String(data), '/transaction/data'),
   };
   const caip2 = caip2Of(chainId);
-  // Stricter than the smart contract: calls that share their bytes could expand to more data than fits into memory.
+  // This is stricter than the smart contract, because calls that share their bytes could expand to more data than fits
+  // into memory.
   const batch = decodeCanonicalBatch(call.data);
   if (batch === undefined) return { caip2, calls: [call] };
   const isPlain = call.value === 0n && equalBytes(encodeBatch(batch), call.data);

@@ -38,7 +38,7 @@ interface Routed {
 }
 
 /** The maximum number of tokens in a path: two for a direct swap, three for a swap through the wrapped asset. */
-const MAX_HOPS = 3;
+const MAX_PATH_TOKENS = 3;
 
 /**
  * Determines which part a task plays in the requested swap. Returns undefined if it plays none.
@@ -262,7 +262,7 @@ function isPathOf(
   const isThrough = path.length === 2 || wrapped === undefined || path[1] === wrapped;
   return (
     path.length >= 2 &&
-    path.length <= MAX_HOPS &&
+    path.length <= MAX_PATH_TOKENS &&
     isSide(source.tokenAddress, path[0]) &&
     isSide(destination.tokenAddress, path.at(-1)) &&
     isThrough

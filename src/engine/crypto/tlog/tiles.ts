@@ -95,7 +95,9 @@ export function tilesAt(level: number, size: number): { readonly full: number; r
   return { full: Math.floor(hashes / TILE_WIDTH), partial: hashes % TILE_WIDTH };
 }
 
-/** Returns the path of a tile, or with level `entries` the path of a bundle. `width`: 256 for a full tile or bundle. */
+/**
+ * Returns the path of a tile, or that of a bundle if the level is `entries`. `width`: 256 for a full tile or bundle.
+ */
 export function tilePath(level: number | 'entries', index: number, width: number): string {
   const digits = String(index);
   const padded = digits.padStart(Math.ceil(digits.length / 3) * 3, '0');

@@ -117,8 +117,7 @@ export function rootOfProof(leaf: string, proof: readonly string[]): string {
 }
 
 /**
- * The functions that swaps need of a router with the interface of Uniswap V2. Source: v2-periphery,
- * IUniswapV2Router02.
+ * The functions that swaps call on a router with the interface of Uniswap V2. Source: v2-periphery, IUniswapV2Router02.
  */
 export const swapRouter = contractAbi([
   'function factory() view returns (address)',

@@ -76,7 +76,8 @@ const CREATE2_MARK = Uint8Array.of(0xff);
  * Returns the counterfactual address of the owner's smart wallet. The address can receive assets before the factory
  * deploys the wallet. Source: EIP-1014; LightAccountFactory.getAddress.
  *
- * @param owner `0x` and 40 hex digits; salt: 32 bytes, all zero for an owner's first wallet.
+ * @param owner `0x` and 40 hex digits.
+ * @param salt 32 bytes, all zero for an owner's first wallet.
  * @returns the EIP-55 address.
  */
 export function lightAccountAddress(

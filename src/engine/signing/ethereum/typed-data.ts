@@ -55,8 +55,8 @@ type Steps = Generator<undefined, Uint8Array>;
 // structs.
 const MAX_DEPTH = 128;
 /**
- * Each member takes one word. The limit is needed because thousands of values can each omit the thousands of members
- * of their type.
+ * The maximum number of hashed members, each of which takes one word. The limit is needed because thousands of values
+ * can each omit the thousands of members of their type.
  */
 const MAX_MEMBERS = 1_000_000;
 // The work between two pauses, about 10 ms. Each value and each block of a hash counts as 1.

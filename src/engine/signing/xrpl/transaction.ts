@@ -225,7 +225,7 @@ export function readXrplTransaction(hex: string): ReadXrplTransaction {
     if (typeof json.TransactionType === 'string') return { transaction: json, bytes, fields };
   } catch (error) {
     if (error instanceof InvalidTransactionError) throw error;
-    // Other types are rejected below, by the codec or because of a malformed field.
+    // The codec's own errors, for example about a malformed field, are replaced by the error below.
   }
   throw new InvalidTransactionError('/transaction', 'expected one transaction in canonical serialization');
 }
