@@ -229,8 +229,8 @@ async function makeDispatcher(
 }
 
 /**
- * Checks the addresses that the connection then uses, which prevents DNS rebinding. It refuses the host when one of
- * its addresses is not allowed.
+ * Returns a lookup function that checks the addresses that the connection then uses, which prevents DNS rebinding. It
+ * refuses the host when one of its addresses is not allowed.
  */
 function guardedLookup(guard: WebhookGuard, lookup: LookupFunction): LookupFunction {
   return (hostname, options, callback) => {

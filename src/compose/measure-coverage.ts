@@ -43,8 +43,8 @@ export const measureCoverage: MeasureCoverage = async (entries, eventCounts) => 
 let errors: DocumentedErrors | undefined;
 
 /**
- * Returns the errors of each operation that the API document describes. The document is read on first use, for a
- * fault rule.
+ * Returns the errors of each operation that the API document describes. The document is read on first use, because only
+ * fault rules need it.
  */
 export function documentedErrors(): DocumentedErrors {
   errors ??= documentedErrorsOf(

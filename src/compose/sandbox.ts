@@ -91,7 +91,7 @@ export interface Sandbox extends RunningSandbox {
 /** Options for code in the same process. */
 export interface SandboxOptions extends Partial<SandboxConfig> {
   readonly log?: Log;
-  /** The clock by which rates of requests are limited. By default, the system clock. */
+  /** The clock of the rate limits. By default, the system clock. */
   readonly machine?: Clock;
   /** The folder of the inspector. By default, the one that the build writes. */
   readonly inspectorFolder?: string;
@@ -151,7 +151,7 @@ interface Outside {
   readonly ticks: boolean;
   /** The snapshot to start with. If there is a data folder, it already has the snapshot's content. */
   readonly snapshot: Snapshot | undefined;
-  /** The option that named it, for messages. */
+  /** The option that named the snapshot, for messages. */
   readonly snapshotOption: string;
 }
 

@@ -44,7 +44,7 @@ export interface ClaimedEndpoint {
   release(mustRelease: boolean): Promise<boolean>;
 }
 
-/** The remaining time of the claim that an attempt needs, which is longer than an attempt can take. */
+/** The minimum remaining time of the claim when an attempt starts, which is longer than an attempt can take. */
 const MIN_LEASE_MS = ATTEMPT_TIMEOUT_MS + 5_000;
 
 interface Known {

@@ -29,8 +29,8 @@ const IDLE_MS = 2_000;
 export const WOKEN_IDLE_MS = 5 * 60_000;
 
 /**
- * For each job, queries that return a row if the job may have something to do until `byMs`. Each query is one look-up
- * in an index.
+ * For each job, queries that return a row if the job may have something to do by `byMs`. Each query is one look-up in
+ * an index.
  */
 const dueWork = (byMs: number): Readonly<Record<string, readonly RawBuilder<unknown>[]>> => {
   const steps = sql`select 1 from wallet_action_steps where next_check_at_ms <= ${byMs}`;

@@ -48,8 +48,8 @@ export class RequestAbortedError extends Error {
 // How much more a refused client may send. Some clients read the response only after they have sent their body.
 const MAX_DISCARDED_BYTES = 16 * MAX_BODY_BYTES;
 const FIRST_BYTES = 16_384;
-// The number of chunks of at most `SMALL_CHUNK_BYTES`, because each chunk costs memory and time. Ordinary clients send
-// a few hundred.
+// The maximum number of chunks of at most `SMALL_CHUNK_BYTES`, because each chunk costs memory and time. Ordinary
+// clients send a few hundred.
 const MAX_SMALL_CHUNKS = 4_096;
 const SMALL_CHUNK_BYTES = 64;
 

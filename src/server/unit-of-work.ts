@@ -133,7 +133,7 @@ export function isCollision(error: unknown): boolean {
   return error instanceof StaleReadError || isDatabaseCollision(error);
 }
 
-/** Confirming a failover takes about a second. */
+/** The `Retry-After` header during a write freeze. A failover takes about a second to confirm. */
 const RETRY_SECONDS = '1';
 
 /**

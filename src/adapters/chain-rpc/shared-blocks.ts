@@ -10,7 +10,7 @@ import type { ReadBlock } from './evm-blocks.ts';
 
 /** A final block, with its recipients as wallets store them. */
 export interface FinalBlock extends ReadBlock {
-  /** By the lower-case address. */
+  /** The recipients as wallets store them, by lower-case address. */
   readonly recipients: ReadonlyMap<string, string>;
 }
 

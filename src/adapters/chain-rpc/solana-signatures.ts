@@ -18,7 +18,7 @@ export interface AddressRange {
   readonly from: number;
   readonly to: number;
   /**
-   * The transactions in slot `to` up to this signature are read, in ascending order. Undefined means that none is
+   * The transactions in slot `to` up to this signature have been read, in ascending order. Undefined if none has been
    * read.
    */
   readonly done?: string | undefined;

@@ -269,9 +269,9 @@ function walk(
 }
 
 /**
- * Resolves a field of a calldata condition. `function_name` or a function's name reads the name of the called
- * function. `<function>.<parameter>` reads an argument; further names lead into tuples, and indexes into arrays. The
- * selector distinguishes overloads; `read` handles every overload that has the field.
+ * Resolves a field of a calldata condition. `function_name` or a function's name reads the name of the called function.
+ * `<function>.<parameter>` reads an argument; further names select members of tuples, and indexes select elements of
+ * arrays. The selector distinguishes overloads; `read` handles every overload that has the field.
  */
 function resolveCalldataField(
   condition: ConditionInput,

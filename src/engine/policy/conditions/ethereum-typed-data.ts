@@ -55,8 +55,8 @@ export const ethereumTypedDataDomain: ConditionSource = {
     if (!isChainId && field !== 'verifyingContract' && field !== 'verifying_contract') return undefined;
     const kind: ValueKind = isChainId ? 'number' : 'evm_address';
     const name = isChainId ? 'chainId' : 'verifyingContract';
-    // If its domain has no chain id or no contract, a signature may be valid for the chain or contract that a DENY rule
-    // names.
+    // If the domain has no chain id or no contract, the signature may be valid for the chain or contract that a DENY
+    // rule names.
     const missing = action === 'DENY' ? unreadable : absent;
     return {
       kind,

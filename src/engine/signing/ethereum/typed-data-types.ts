@@ -117,8 +117,8 @@ const ARRAY_SIZES = /^(?:\[[0-9]*\])*$/u;
 
 /** Returns the members of a domain whose type is not declared, in the order of EIP-712. */
 export function deriveDomainFields(domain: Readonly<Record<string, unknown>>): readonly TypedDataField[] {
-  // CHOICE: an empty string, null or an absent key means "not part of the domain". An exception is an empty `name`,
-  // which published clients include.
+  // CHOICE: an empty string, null or an absent key means "not part of the domain". The exception is an empty `name`,
+  // which published clients include in the domain.
   return DOMAIN_FIELDS.filter(({ name }) => {
     const value = domain[name];
     if (value === undefined || value === null) return false;
