@@ -98,7 +98,10 @@ export async function detachAutomations(
   });
 }
 
-/** Lists the automations attached to a wallet, in the form in which the wallet's response shows them. */
+/**
+ * Lists the automations attached to a wallet, in the form in which the wallet's response shows them. The automations of
+ * deposit addresses (`isManaged`) are left out.
+ */
 export async function attachedAutomations(
   { em }: Pick<OperationContext, 'em'>,
   wallet: FoundWallet,

@@ -39,8 +39,8 @@ interface WalletFields {
 }
 
 /**
- * Checks that the policies and key quorums that a body names exist in the app, and that the policies match the
- * wallet's chain type.
+ * Checks that the policies and key quorums that a body names exist in the app, that the policies match the wallet's
+ * chain type, and that the key quorums do not have too many members.
  *
  * @throws ApiError invalid_data
  */

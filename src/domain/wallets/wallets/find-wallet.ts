@@ -108,7 +108,7 @@ export async function findWalletWithKey(
 }
 
 /**
- * Finds the app's newest wallet with this address.
+ * Finds the app's newest wallet with this address. Archived wallets are left out unless they are included.
  *
  * @throws ApiError not_found
  */

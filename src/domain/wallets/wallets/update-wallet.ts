@@ -210,7 +210,8 @@ async function deactivateFiatDepositAccounts(
  * Restores an archived wallet with its owner, signers and policies. An operator calls it, so there is no authenticated
  * app. The wallet may belong to any app, unless the operator works on a single app.
  *
- * @throws ApiError not_found; invalid_state for a wallet that is not archived.
+ * @throws ApiError not_found; invalid_state for a wallet that is not archived; invalid_data for an external id that
+ * wallets of several apps have.
  */
 export async function restoreWallet(
   context: Pick<OperationContext, 'em' | 'ids' | 'notes' | 'nowMs'> & { readonly by: OperatorCaller },
