@@ -196,7 +196,10 @@ export function storeAll(
   );
 }
 
-/** Polls the provider about a customer; undefined if the provider cannot be reached. */
+/**
+ * Polls the provider about a customer. Undefined if the provider is not configured or unavailable, or if it has no such
+ * customer.
+ */
 export async function pollCustomer(
   { fiatProviders, log }: Pick<Services, 'fiatProviders' | 'log'>,
   { provider, environment, customerId }: StoredFiatCustomer,

@@ -61,7 +61,7 @@ interface VerificationInput extends NamedProvider {
   readonly links: readonly ('terms' | 'verification')[];
 }
 
-/** Reads the contact data of a customer. It is called only if the provider does not have the customer yet. */
+/** Reads the contact data with which a customer is opened. */
 type ReadContact = (entity: FiatEntity) => Promise<{ readonly email: string; readonly name?: string }>;
 
 /**

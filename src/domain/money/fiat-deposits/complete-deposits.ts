@@ -76,8 +76,8 @@ export async function claimSentDeposits(
 }
 
 /**
- * Returns the amount that arrived, in base units. Undefined while no block includes the transaction, and for a chain
- * that is not configured. Call it outside any transaction.
+ * Returns the amount that arrived, in base units. Undefined while no block includes the transaction, if it delivered
+ * nothing, and for a chain that is not configured. Call it outside any transaction.
  */
 export async function findArrival(
   { chains }: Pick<Services, 'chains'>,

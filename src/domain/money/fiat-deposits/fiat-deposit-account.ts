@@ -155,8 +155,9 @@ type PlannedFiatDepositAccount = VirtualAccount | undefined;
  * the provider opens it once.
  *
  * @throws ApiError not_found; not_supported for a provider, currency, chain or asset that is not supported;
- * invalid_state for a wallet without a user or organization, and for a user or organization that is not verified;
- * invalid_request for too many accounts; unavailable when the provider cannot be reached.
+ * invalid_data when the provider declines the data; invalid_state for a wallet without a user or organization, and for
+ * a user or organization that is not verified; invalid_request for too many accounts; unavailable when the provider
+ * cannot be reached.
  */
 export async function planFiatDepositAccount(
   context: PlanContext,

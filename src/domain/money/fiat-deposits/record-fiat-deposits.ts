@@ -257,7 +257,7 @@ export async function getFiatDeposit(
   };
 }
 
-/** Returns the deposit account that has this id at its provider, in any app; undefined for an unknown id. */
+/** Returns the provider's id of a deposit account, in any app; undefined for an unknown account. */
 export async function getVirtualAccount(
   em: SqlEntityManager,
   accountId: string,

@@ -307,7 +307,10 @@ async function payOut(
   });
 }
 
-/** Checks again that the account exists, and locks it. A concurrent removal of the account waits for the payout. */
+/**
+ * Checks again that the account exists, that its owner is verified, and that the provider's terms are valid long
+ * enough. Locks the account, so that a concurrent removal waits.
+ */
 async function requireStillPayable(
   context: OperationContext,
   { account, opened }: PayoutPlan,
