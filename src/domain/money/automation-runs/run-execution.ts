@@ -198,8 +198,9 @@ async function submitted(
 }
 
 /**
- * Locks and returns the wallet, if the owner who gave the consent still owns it and only this server can use its key.
+ * Returns the wallet, if the owner who gave the consent still owns it and only this server can use its key.
  *
+ * @param isLocked whether to lock the wallet until the transaction ends.
  * @throws ApiError invalid_state
  */
 async function requireConsent(

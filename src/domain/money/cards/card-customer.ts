@@ -110,7 +110,7 @@ export function findIssuer(
 }
 
 /**
- * Calls the issuer. Call it outside any transaction.
+ * Runs a call to the issuer. Use it outside any transaction.
  *
  * @throws ApiError unavailable if the issuer cannot be reached; the caller may send the same request again.
  */
@@ -149,7 +149,7 @@ export interface OpenedCustomer {
  * Opens the user at the provider, as a customer who applies for cards. Safe to repeat.
  *
  * @throws ApiError missing_or_invalid_token, not_supported, unavailable; invalid_state for a user without an e-mail
- * address.
+ * address; invalid_data when the provider refuses the customer.
  */
 export async function askToOpen(context: AskContext, environment: CardEnvironment): Promise<OpenedCustomer> {
   const userId = requireCardUser(context);

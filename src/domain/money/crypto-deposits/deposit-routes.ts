@@ -47,8 +47,8 @@ const placeholders: Readonly<Record<string, string>> = {
 };
 
 /**
- * Returns which service would convert a deposit, and the amount that would arrive, in base units of the destination.
- * Call it outside any database transaction.
+ * Estimates the amount that would arrive if a deposit were converted now, in base units of the destination. Call it
+ * outside any database transaction.
  *
  * @throws ApiError not_supported for a pair that no service exchanges; invalid_data with the pointer `/base_amount` for
  * an amount that no service exchanges; transaction_broadcast_failure when the chain or the exchange cannot be reached.
@@ -228,7 +228,11 @@ function readSource(
   return found.map((asset) => ({ asset, isExplicit: false, pointer }));
 }
 
-/** Returns the sources that can be exchanged for the destination. */
+/**
+ * Returns the sources that can be exchanged for the destination.
+ *
+ * @throws ApiError not_supported when none can.
+ */
 async function requireExchanged(
   context: PlanContext,
   sources: readonly Source[],

@@ -37,8 +37,8 @@ type BroadcastContext = Pick<OperationContext, 'chains' | 'inUnit' | 'ids' | 'no
  *
  * @returns whether the chain is known to have accepted the transaction.
  * @throws ApiError insufficient_funds, transaction_execution_failure, transaction_broadcast_failure when the chain
- * refuses it. The transaction then becomes `failed` and its nonce is free again, or it becomes `replaced` if the nonce
- * was already used.
+ * refuses it. The transaction then becomes `failed` (a user operation: `provider_error`) and its nonce is free again,
+ * or it becomes `replaced` if the nonce was already used.
  */
 async function broadcastTransaction(
   context: BroadcastContext,

@@ -222,8 +222,8 @@ interface HeldNonces {
   /** The nonce of the transaction itself. */
   readonly nonce: number;
   /**
-   * The id of the transaction with a lower nonce that must reach the chain first. Undefined if the caller specified the
-   * nonce.
+   * The id of the transaction with a lower nonce that must reach the chain first. Undefined if there is none, or if the
+   * caller specified the nonce.
    */
   readonly afterTransactionId: string | undefined;
   /** The authorizations that will use a nonce if the transaction is included with `nonce`. */

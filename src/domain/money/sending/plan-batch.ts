@@ -115,7 +115,8 @@ async function mustDelegate(
  * Builds the calls and reserves their nonces. If the account is not delegated to the executor, and our pending
  * transactions do not delegate it there, the same transaction delegates it and also uses the next nonce.
  *
- * @throws ApiError not_supported while a transaction that delegates the account to another smart contract is pending.
+ * @throws ApiError not_supported while a transaction that delegates the account to another smart contract is pending;
+ * transaction_broadcast_failure when the fee exceeds a ceiling of the chain.
  */
 export async function buildCalls(
   context: Pick<OperationContext, 'em' | 'nowMs'>,

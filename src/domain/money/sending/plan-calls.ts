@@ -57,8 +57,9 @@ const LATER_GAS = 50_000n;
 /**
  * Simulates calls one after the other and fills in their gas and fees. Call it outside any database transaction.
  *
- * @throws ApiError not_supported; insufficient_funds, transaction_execution_failure when a call fails after the
- * previous ones; transaction_broadcast_failure when the chain cannot be reached or suggests fees that are too high.
+ * @throws ApiError not_supported; insufficient_funds when the balance does not cover the calls and their gas;
+ * transaction_execution_failure when a call fails after the previous ones; transaction_broadcast_failure when the chain
+ * cannot be reached or suggests fees above the ceilings.
  */
 export async function planCalls(context: PlanContext, draft: CallsDraft): Promise<PlannedCalls> {
   if (draft.isSponsored === true) return planSponsored(context, draft);
@@ -132,6 +133,8 @@ async function takesBatches(chain: EvmChain, { address, calls }: CallsDraft): Pr
 /**
  * Refuses the batch if another transaction ends the delegation on which it depends. The batch would then have no
  * effect.
+ *
+ * @throws ApiError not_supported
  */
 async function requireDelegation(
   unit: Pick<OperationContext, 'em' | 'nowMs'>,

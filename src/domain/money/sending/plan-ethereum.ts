@@ -119,8 +119,8 @@ const TEMPO_TYPE = 118;
  * database transaction.
  *
  * @throws ApiError and SigningInputError: invalid_data for a chain id, sender or field that does not match;
- * not_supported; insufficient_funds, transaction_execution_failure when the simulation fails;
- * transaction_broadcast_failure when the chain cannot be reached.
+ * not_supported; insufficient_funds; transaction_execution_failure when the simulation fails;
+ * transaction_broadcast_failure when the chain cannot be reached or suggests fees above the ceilings.
  */
 export async function planEthereum(
   context: Pick<OperationContext, 'chains'>,

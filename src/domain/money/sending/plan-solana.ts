@@ -36,8 +36,8 @@ export interface SolanaPlan {
 }
 
 /**
- * Replaces the placeholder blockhash (32 zero bytes, all ones in base58) with a recent one, and simulates the
- * transaction.
+ * Adds the fee payer if the transaction is sponsored, replaces the placeholder blockhash (32 zero bytes, all ones in
+ * base58) with a recent one, and simulates the transaction.
  *
  * @throws ApiError and InvalidSolanaTransactionError: invalid_solana_transaction, also when another signer has signed
  * the placeholder; not_supported; insufficient_funds, transaction_execution_failure, transaction_broadcast_failure.
@@ -68,7 +68,7 @@ function requireFeePayer({ caip2, feePayer }: SolanaChain): FeePayer {
   throw new ApiError('not_supported', `/sponsor: no fee payer is available on \`${caip2}\``);
 }
 
-/** Requires that every signer besides the wallet has signed and that their signatures stay valid. */
+/** Requires that the wallet is a signer, that every other signer has signed, and that these signatures stay valid. */
 function requireSigners(
   { signatures, staticKeys }: SolanaTransaction,
   { address, isPlaceholder, isSponsored }: { address: string; isPlaceholder: boolean; isSponsored: boolean },

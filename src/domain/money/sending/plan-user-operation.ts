@@ -37,7 +37,7 @@ import {
 export interface OperationDraft {
   readonly caip2: string;
   readonly address: string;
-  /** One call, or several that run atomically. Undefined if `calls` has them. */
+  /** A single call. Undefined if `calls` has several, which run atomically. */
   readonly transaction?: UnsignedEthereumTransaction | undefined;
   readonly calls?: readonly EthereumSendCallsCall[] | undefined;
   readonly dataSuffix?: string | undefined;
@@ -82,7 +82,8 @@ const BUNDLER_GAS = 60_000n;
  * support operations yet is delegated in the same transaction (EIP-7702).
  *
  * @throws ApiError not_supported when no paymaster is available; invalid_data for fields that an operation cannot
- * carry; what `planEthereum` throws for a failed simulation.
+ * carry; transaction_broadcast_failure when the chain cannot be reached or suggests fees above the ceilings; what
+ * `planEthereum` throws for a failed simulation.
  */
 export async function planOperation(
   context: Pick<OperationContext, 'chains'>,

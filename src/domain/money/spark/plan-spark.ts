@@ -263,7 +263,8 @@ type PayInvoiceRequest = Extract<WalletRpcRequest, { method: 'payLightningInvoic
  * unpaid is checked again on execution, so that of two concurrent payments only one pays.
  *
  * @throws ApiError invalid_data for an invoice of another node, an expired or paid invoice, an amount that does not
- * match, or a fee above the caller's maximum; insufficient_funds; not_supported.
+ * match, or a fee above the caller's maximum; insufficient_funds; not_supported; transaction_broadcast_failure when the
+ * operators cannot be reached.
  */
 async function planInvoicePayment(
   context: Pick<OperationContext, 'chains' | 'nowMs'>,

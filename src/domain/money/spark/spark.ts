@@ -221,7 +221,8 @@ const askers: { readonly [Method in keyof Questions]: Asker<Method> } = {
 /**
  * Gets the operators' quote for a deposit to the wallet.
  *
- * @throws ApiError invalid_data when the transaction paid nothing, or too little, to the wallet's deposit address.
+ * @throws ApiError invalid_data when the transaction paid nothing, or too little, to the wallet's deposit address;
+ * transaction_broadcast_failure when the operators cannot be reached.
  */
 export async function findDeposit(
   { operators, depositAddress }: SparkAccount,

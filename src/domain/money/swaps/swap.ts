@@ -204,7 +204,7 @@ export async function quoteWalletSwap(
 /**
  * Gets a quote from the router or the exchange. The balance of the wallet does not matter.
  *
- * @throws what `readSwap` and `offerSwap` throw.
+ * @throws ApiError not_found; what `readSwap` and `offerSwap` throw.
  */
 export async function planSwapQuote(
   context: PlanContext,

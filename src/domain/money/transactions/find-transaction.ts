@@ -99,7 +99,7 @@ function parse(text: string): [number | null, string | null, string | null] | un
   }
 }
 
-/** Selects the wallet's own transactions that moved one of the assets, newest first. */
+/** Selects the wallet's own transactions on a chain that are listed under one of the assets, newest first. */
 export async function selectSent(
   { em }: Pick<OperationContext, 'em'>,
   {

@@ -61,7 +61,8 @@ export interface Finding {
 }
 
 /**
- * Returns the stored state as a finding, with the reports that contradict it. Storing it only schedules the next check.
+ * Returns the stored state as a finding, with the reports that contradict it. Storing it changes only these reports and
+ * the next check.
  */
 export function unchanged(row: TransactionRow, doubt?: Doubt): Finding {
   const { status, block_number: block, block_timestamp_seconds: at, fee_paid: fee } = row;

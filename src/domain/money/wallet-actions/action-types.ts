@@ -217,7 +217,7 @@ const earnFeeCollectType: ActionType = {
   outcome: (ended) => (ended.status === 'succeeded' ? receivedFrom(ended) : {}),
 };
 
-/** Returns the amount that the vault paid to the wallet. */
+/** Returns the amount that the vault paid to the wallet, as wire fields. */
 function receivedFrom({ steps, details, terms }: EndedSteps): object {
   const received = movedIn(steps, {
     ...{ token: details.asset_address, from: details.vault_address, to: terms.wallet_address },

@@ -110,7 +110,7 @@ export async function claimDueExternalSteps(
 }
 
 /**
- * Stores the progress of an external step. Returns whether the step has now ended.
+ * Stores the progress of an external step. Returns whether this ended the step.
  *
  * INVARIANT: an outcome is stored once and never overwritten.
  */

@@ -123,7 +123,10 @@ async function readPlain(context: PlanContext, terms: TransferTerms): Promise<Om
   return { asset, rawAmount: requireRaw(asset, amount, amountPointer), to: destination };
 }
 
-/** Estimates the gas of the deposit; null when it cannot be simulated because the wallet lacks the funds. */
+/**
+ * Estimates the gas of the deposit; null when the deposit cannot be planned, for example because the wallet lacks the
+ * funds.
+ */
 export async function estimateDepositGas(
   context: PlanContext,
   wallet: WalletRow,
