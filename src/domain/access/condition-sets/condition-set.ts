@@ -207,7 +207,7 @@ export async function addConditionSetItems(
 /**
  * Replaces all values of a condition set. Requires the owner's authorization.
  *
- * @throws ApiError not_found, and what `requireAuthorization` throws.
+ * @throws ApiError not_found, invalid_data, and what `requireAuthorization` throws.
  */
 export async function replaceConditionSetItems(
   context: OperationContext,

@@ -106,8 +106,8 @@ function hyperliquidActions({ to: destination, chainId }: EthereumCall): readonl
 
 /**
  * Returns requests that pay a receiver without a call to the receiver: through a smart contract that forwards the
- * payment, from a Safe that the wallet owns, or by giving another program control of the account. Sources: Multicall3;
- * Safe 1.3 to 1.5; EIP-7702.
+ * payment, from a Safe that the wallet owns, as a ZKsync transaction in typed data, or by giving another smart contract
+ * control of the account. Sources: Multicall3; Safe 1.3 to 1.5; EIP-7702.
  */
 export function paymentGrants(call: EthereumCall): readonly { of?: string; requests: TriedRequest[] }[] {
   const { to, value, chainId, sender } = call;
