@@ -38,7 +38,7 @@ export const PolicyEntity = defineEntity({
     rules: p.text().default('[]'),
     /** SHA-256 of the rules in base64. It tells whether a cached compilation of the policy is current. */
     rulesDigest: p.text(),
-    /** Increases with each change of the rules. */
+    /** Increases with each change of the policy. */
     revision: p.integer().default(0),
     /** The key quorum that owns the policy; null without an owner. */
     ownerId: p.text().strictNullable(),

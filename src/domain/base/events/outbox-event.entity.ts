@@ -13,7 +13,7 @@ export const OutboxEventEntity = defineEntity({
     type: p.text(),
     /** The webhook's body as JSON, including `type`. */
     payload: p.text(),
-    /** The id of the wallet, user, intent or other resource that the event is about. */
+    /** The id of the wallet, user, intent or other resource that the event is about; null if the payload names none. */
     resourceId: p.text().strictNullable(),
     createdAtMs: p.bigint('number'),
     /** When deliveries to the subscribed endpoints were created; null until then. */

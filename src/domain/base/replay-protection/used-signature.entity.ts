@@ -15,7 +15,7 @@ export const UsedSignatureEntity = defineEntity({
     intentId: p.text().strictNullable(),
     /** The HTTP status of the response to the request; null for an intent. */
     status: p.integer().strictNullable(),
-    /** The body as it was sent; null for a response without a body. */
+    /** The body as it was sent; null for a response without a body, and for an intent. */
     answer: p.text().strictNullable(),
     /** JSON array of the public keys whose signatures authorized the request; null for an intent. */
     signers: p.text().strictNullable(),

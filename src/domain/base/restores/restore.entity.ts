@@ -17,7 +17,7 @@ export const AcceptedAccountEntity = defineEntity({
   },
 });
 
-/** Identifies the database in which a server last used these rows. There is at most one row, with the id `current`. */
+/** The identity of the database when a server last used it. There is at most one row, with the id `current`. */
 export const DatabaseIdentityEntity = defineEntity({
   name: 'DatabaseIdentity',
   tableName: 'database_identity',
@@ -30,7 +30,7 @@ export const DatabaseIdentityEntity = defineEntity({
   },
 });
 
-/** A restore: the database was found to lack changes that a server had made, or an operator declared that it does. */
+/** A restore of the database, which a server detected or an operator declared. */
 export const RestoreEntity = defineEntity({
   name: 'Restore',
   tableName: 'restores',

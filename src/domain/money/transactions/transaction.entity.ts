@@ -66,7 +66,7 @@ export const TransactionEntity = defineEntity({
     blockTimestampSeconds: p.bigint('number').strictNullable(),
     /** The paid fee in base units of the native asset, decimal. */
     feePaid: p.text().strictNullable(),
-    /** Why the transaction failed or reverted, as the chain reported it. */
+    /** Why the transaction failed, reverted or was replaced. */
     failureReason: p.text().strictNullable(),
     /** 1 once `transaction.still_pending` was recorded, otherwise 0. */
     isSlowTold: p.integer().default(0),
@@ -146,8 +146,8 @@ export function isTerminal(status: TransactionStatus): boolean {
 }
 
 /**
- * Returns the states that a transaction passes through from one state to another, including the last. Each has its
- * event. The list is empty when the state does not change, and undefined when the transition is not allowed.
+ * Returns the states that a transaction passes through from one state to another, including the last. Each of them is
+ * recorded. The list is empty when the state does not change, and undefined when the transition is not allowed.
  */
 export function wayTo(
   from: TransactionStatus,

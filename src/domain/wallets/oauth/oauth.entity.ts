@@ -16,7 +16,7 @@ export const OauthDeviceCodeEntity = defineEntity({
     status: p.text().$type<DeviceCodeStatus>(),
     /** The network of a client without a secret: an IPv4 address or an IPv6 /64; null for clients with a secret. */
     publicNetwork: p.text().strictNullable(),
-    /** The user who approved the device; null until then. */
+    /** The user who approved or denied the device; null until then. */
     userId: p.text().strictNullable(),
     /** The minimum time between polls. It grows with every poll that comes too soon. */
     intervalSeconds: p.integer(),

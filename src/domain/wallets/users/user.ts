@@ -232,7 +232,9 @@ export async function removeUser(
   await em.insert(DeletedUserEntity, { id, appId: app.id, createdAtMs: created_at_ms });
 }
 
-/** Deletes the records of the user's devices: undecided codes, grants and their refresh tokens. */
+/**
+ * Deletes the records of the user's devices: the codes on which the user decided, the grants and their refresh tokens.
+ */
 async function deleteGrants(database: Kysely<Tables>, userId: string): Promise<void> {
   await database
     .deleteFrom('oauth_refresh_tokens')

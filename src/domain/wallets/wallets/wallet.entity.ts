@@ -94,7 +94,7 @@ export const WalletEntity = defineEntity({
      * The address in the chain's canonical form: EIP-55 on ethereum, lower-case hex on the Move chains and starknet.
      */
     address: p.text(),
-    /** Hex without `0x`. Only for chains whose addresses do not encode the key. */
+    /** The public key as the API shows it; null for chains on which the API shows no public key. */
     publicKey: p.text().strictNullable(),
     displayName: p.text().strictNullable(),
     externalId: p.text().strictNullable(),
