@@ -21,8 +21,8 @@ interface ApiErrorDetail {
 }
 
 /**
- * Thrown when rows that were read one after another are inconsistent, because another transaction changed them in
- * between. The request then runs again, as it does after a conflict.
+ * Thrown when what a request has read is outdated, because another transaction has changed it. The request then runs
+ * again, as it does after a conflict.
  */
 export class StaleReadError extends Error {
   constructor(message: string) {
@@ -32,8 +32,8 @@ export class StaleReadError extends Error {
 }
 
 /**
- * Returns whether the error means that a dependency is unavailable, so that the same request may succeed later. Storage
- * sets `isUnavailable` on such errors; the ORM's wrappers keep them as `cause`.
+ * Returns whether the error means that a dependency is unavailable, so that the same request may succeed later.
+ * Storage, the key stores and the adapters set `isUnavailable` on such errors; the ORM's wrappers keep them as `cause`.
  */
 export function isUnavailable(error: unknown): boolean {
   for (let at = error; at instanceof Error; at = at.cause) {

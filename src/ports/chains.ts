@@ -268,7 +268,7 @@ export interface SolanaChain extends Chain {
   mint(address: string): Promise<{ readonly decimals: number; readonly tokenProgram: string } | undefined>;
   /** Returns the lamports that make an account of this size exempt from rent. */
   rentExemption(sizeBytes: number): Promise<bigint>;
-  /** Signs and pays the fees of messages. Undefined if fees cannot be sponsored. */
+  /** Pays the fees of transactions and signs their messages. Undefined if fees cannot be sponsored. */
   readonly feePayer?: { readonly address: string; sign(messageBytes: Uint8Array): Promise<Uint8Array> };
 }
 

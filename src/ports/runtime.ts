@@ -14,16 +14,13 @@ export interface Entropy {
 
 /** Generates identifiers from `Entropy`. */
 export interface Ids {
-  /**
-   * 24 characters, `[a-z][0-9a-z]{23}`, for wallets, policies, rules, key quorums, condition sets, transactions and
-   * intents.
-   */
+  /** 24 characters, `[a-z][0-9a-z]{23}`, for most resources, such as wallets, policies, transactions and intents. */
   cuid2(): string;
-  /** 25 characters starting with `c`, for apps, organizations and accounts. */
+  /** 25 characters starting with `c`, for example for apps, organizations and accounts. */
   cuid(): string;
   /** `did:service:` followed by a cuid, for users. */
   userDid(): string;
-  /** A UUID version 4, for wallet actions, sessions and requests. */
+  /** A UUID version 4, for example for wallet actions, sessions and requests. */
   uuid(): string;
 }
 

@@ -69,6 +69,8 @@ type ClaimContext = Pick<OperationContext, 'app' | 'em' | 'nowMs' | 'proof'>;
 /**
  * Loads the claim with which a request uses a wallet's key. The key store verifies it. Returns undefined for a key
  * without an authority, which needs no claim.
+ *
+ * @throws ApiError invalid_state for an intent whose signatures an earlier version collected.
  */
 export async function loadKeyUseClaim(
   context: ClaimContext,
@@ -119,7 +121,11 @@ function pinFor(
   return policyOfParty(policies, 1 + signers.findIndex(({ signerId }) => signerId === party.signerId));
 }
 
-/** Loads a claim without policies: the authority, the records of the key quorums, and the evidence. */
+/**
+ * Loads a claim without policies: the authority, the records of the key quorums, and the evidence.
+ *
+ * @throws ApiError invalid_state for an intent whose signatures an earlier version collected.
+ */
 async function loadClaim(
   context: ClaimContext,
   authorization: Authorization,
