@@ -1,4 +1,4 @@
-import { chainNamed, chainOfCaip2 } from '../engine/assets/known-chains.ts';
+import { chainNamed } from '../engine/assets/known-chains.ts';
 import { invalidField } from '../errors.ts';
 import type { Incentives, VaultRates } from '../ports/chains.ts';
 
@@ -76,7 +76,7 @@ export interface Pool {
   readonly address: string;
   readonly tokens: readonly [string, string];
   readonly reserves: PoolAmounts;
-  /** The trades of the transaction that was asked for, in order. */
+  /** The trades of the given transaction, in order. */
   readonly trades: readonly {
     readonly paidIn: PoolAmounts;
     readonly paidOut: PoolAmounts;

@@ -5,8 +5,8 @@ import { asStarted } from '../../config/client.ts';
 
 // Formats the output of commands: colors, relative times, tables, lists that are watched, and progress.
 //
-// CHOICE: on a terminal, tables have a header, relative times and colors. In a pipe they have neither, and times are
-// exact, so that scripts can read the lines. `NO_COLOR` and `FORCE_COLOR` are respected.
+// CHOICE: on a terminal, tables have a header, relative times and colors. In a pipe, they have no header and no colors,
+// and times are exact, so that scripts can read the lines. `NO_COLOR` and `FORCE_COLOR` are respected.
 
 export type Color = 'bold' | 'cyan' | 'dim' | 'green' | 'red' | 'yellow';
 

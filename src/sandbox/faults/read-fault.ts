@@ -30,8 +30,8 @@ interface FaultContext {
 /**
  * Reads a rule and adds its defaults.
  *
- * @throws ApiError invalid_data for a field that the effect does not use, an unknown operation, and an error that no
- * selected operation documents.
+ * @throws ApiError invalid_data for a field that the effect does not use or that is invalid, an unknown operation, an
+ * error that no selected operation documents, and a response that cannot be sent.
  */
 export function readFault(
   body: AddSandboxFaultRequest,

@@ -201,7 +201,7 @@ export async function listFaults(client: SandboxClient): Promise<readonly Sandbo
   return (await client.call<SandboxFaults>('GET', '/faults')).data;
 }
 
-/** Lists the newest aggregations with their present sums, at most 1,000. */
+/** Lists the newest aggregations with their current sums, at most 1,000. */
 export async function listAggregations(client: SandboxClient): Promise<readonly SandboxAggregation[]> {
   return (await client.call<SandboxAggregations>('GET', '/aggregations?limit=1000')).data;
 }

@@ -255,9 +255,9 @@ async function callOperation(client: SandboxClient, called: Operation): Promise<
 }
 
 /**
- * Reads the input of a call.
+ * Converts the arguments of a tool to the input of a call.
  *
- * @throws ConfigError
+ * @throws ConfigError if a path parameter is missing.
  */
 function inputOf(operation: CallableOperation, { path = {}, query = {}, body }: Operation): CallInput {
   const missing = pathParametersOf(operation).filter((name) => (path[name] ?? '') === '');

@@ -70,7 +70,10 @@ function isComparable(pointer: string, shape: ReadonlyMap<string, ReadonlySet<st
   return around !== undefined && !around.has('null') && pointer.slice(end) !== '/-';
 }
 
-/** Returns whether two sets of types are compatible. A value that may be null is compatible with null. */
+/**
+ * Returns whether two sets of types are compatible. Null is compatible with every type, because the value may be
+ * optional.
+ */
 function isAlike(one: ReadonlySet<string> | undefined, other: ReadonlySet<string> | undefined): boolean {
   if (one === undefined || other === undefined) return false;
   if (one.has('null') || other.has('null')) return true;

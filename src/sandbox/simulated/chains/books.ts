@@ -84,7 +84,7 @@ interface TransferRow {
   readonly amount: string;
 }
 
-/** For tokens that no longer exist. An account may still hold units of one. */
+/** The terms of tokens that no longer exist. An account may still hold units of one. */
 const UNKNOWN: AssetTerms = { symbol: null, decimals: 0 };
 const NO_ADDRESS = `0x${'0'.repeat(40)}`;
 /** The addresses that appear as sender of minted tokens and as recipient of burned tokens. */

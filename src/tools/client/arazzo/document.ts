@@ -76,7 +76,7 @@ export interface Step {
 
 export interface Criterion {
   readonly condition: string;
-  /** The maximum length of a regular expression. */
+  /** The expression of the value that a `regex` condition is matched against. */
   readonly context?: string;
   readonly type?: 'simple' | 'regex';
 }

@@ -36,7 +36,7 @@ export interface Scope {
 const expressionStart =
   /^\$(url|method|statusCode|(request|response|inputs|outputs|steps|workflows|sourceDescriptions)\.)/;
 
-/** Returns whether the whole string is a runtime expression (Arazzo 1.0.1, section 4.7). */
+/** Returns whether a string is a runtime expression, which its beginning shows (Arazzo 1.0.1, section 4.7). */
 function isExpression(text: string): boolean {
   return expressionStart.test(text);
 }

@@ -91,7 +91,7 @@ function Meter({ sum, limit, unit }: MeterProps) {
   );
 }
 
-/** The aggregations of all apps with their present sums, and the open one. */
+/** The aggregations of all apps with their current sums, and the open one. */
 export function Page() {
   const { value, error, isLoading, reload } = useLoaded(
     (signal) => everyPage((query) => control('listSandboxAggregations', { query }, signal)),

@@ -46,7 +46,7 @@ export function PoolCurve({ pool, trade }: CurveProps) {
         ];
   const latest = moments.at(-1)!;
   if (latest.x === 0 || latest.y === 0) return <p class="empty">{label}: empty, so it has no price.</p>;
-  // The price that is above one is easier to read than its inverse.
+  // A price above one is easier to read than its inverse.
   const isTurned = latest.y < latest.x;
   const [one, other] = isTurned ? [nameOf(y), nameOf(x)] : [nameOf(x), nameOf(y)];
   const priceText = (a: number, b: number): string => (isTurned ? shown(a / b) : shown(b / a));
@@ -108,7 +108,7 @@ interface Trade {
   readonly received: number;
 }
 
-/** Says how far a swap has moved the price, and how far its own price was below the one before it. */
+/** Says how far a swap has moved the price, and how far the swap's own price was below the previous price. */
 function tradeText({ before, after, paid, received }: Trade, feeBps: number): string {
   const price = before.y / before.x;
   const moved = 1 - after.y / after.x / price;
@@ -130,7 +130,7 @@ function Curve({ moments, label, axes }: DrawnProps) {
   const { x: latestX, y: latestY } = moments.at(-1)!;
   const product = latestX * latestY;
   const [least, most] = [Math.min(...moments.map(({ x }) => x)), Math.max(...moments.map(({ x }) => x))];
-  // From 0, so that distances on both axes are true.
+  // Both axes begin at 0, so that distances on them are true.
   const [first, last] = [least / 2, most * 2];
   const across = (x: number): number => EDGE + (x / last) * (WIDTH - 2 * EDGE);
   const up = (y: number): number => HEIGHT - EDGE - (y / (product / first)) * (HEIGHT - 2 * EDGE);

@@ -110,7 +110,7 @@ export interface Tracer {
   step?(step: InterpreterStep): void;
 }
 
-/** Returns an interpreter that watches each of its executions in this way. */
+/** Returns an interpreter that applies `watch` to each of its executions. */
 export function watched(interpreter: Interpreter, watch: Watch): Interpreter {
   return {
     transaction: (overlay, block, work, more) =>

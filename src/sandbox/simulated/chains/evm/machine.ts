@@ -73,7 +73,7 @@ export function makeEvmMachine(
   };
 }
 
-// CHOICE: if the recipient's address asks for a replacement of the transaction, the replacement's hash is the original
+// CHOICE: if the recipient's address triggers a replacement of the transaction, the replacement's hash is the original
 // hash with all bits inverted.
 function sentinelReplacementHash(hash: string): string {
   return bytesTo0xHex(hexToBytes(hash.slice(2)).map((byte) => byte ^ 0xff));

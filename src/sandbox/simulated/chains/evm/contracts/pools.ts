@@ -23,7 +23,7 @@ export interface Pool {
   readonly trades: readonly PoolTrade[];
 }
 
-/** CHOICE: the first pools of a chain, because anyone can create pools and a response has a limit. */
+/** CHOICE: only the first 1,000 pools of a chain are listed, because anyone can create pools. */
 const MAX_POOLS = 1_000;
 const RESERVE_BITS = 112;
 

@@ -190,7 +190,7 @@ export function makeFeed(parts: EvmParts): Feed {
     return head;
   }
 
-  // The logs of the replaced blocks are still stored now.
+  // When this listener runs, the logs of the replaced blocks are still stored.
   forks.watch((from) => {
     removalCount += 1;
     if (filters.size === 0 && subscriptions.isEmpty()) return;

@@ -10,8 +10,8 @@ import { addressOf, bytesOf, hashText, numberOf } from './calls.ts';
 // `StateOverride` and `BlockOverrides`.
 
 /**
- * Returns the state with the changes of a caller. For an execution, an earlier transaction seems to have made them,
- * which matters for the gas of writing a slot.
+ * Returns the state with the changes of a caller. An execution treats them like changes by an earlier transaction, which
+ * matters for the gas of writing a slot.
  *
  * @throws RpcError
  */

@@ -321,7 +321,8 @@ async function signaturesFor(parts: SolanaParts, address: string, options: Optio
     return { block: receipt.block.number, index: receipt.index };
   };
   const [before, until] = [positionOf(options.before), positionOf(options.until)];
-  // An unknown `until` is ignored. Source: agave, blockstore.rs, get_confirmed_signatures_for_address2.
+  // An unknown `before` selects no transaction, but an unknown `until` is ignored. Source: agave, blockstore.rs,
+  // get_confirmed_signatures_for_address2.
   if (before === null) return [];
   const hashes = mentionsBefore(place, address, {
     before: before ?? { block: newest + 1, index: -1 },
