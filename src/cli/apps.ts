@@ -164,7 +164,7 @@ function appOptions(command: Command): Command {
 }
 
 /**
- * Reads a whole number of seconds.
+ * Reads `--overlap`, a whole number of seconds, and returns milliseconds.
  *
  * @throws ConfigError
  */

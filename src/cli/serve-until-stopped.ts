@@ -149,8 +149,8 @@ function readiness(server: RunningSandbox, { prefix }: SandboxConfig): object {
 }
 
 /**
- * Returns a signal that is aborted by SIGINT, by SIGTERM, or when the output pipe is closed. A second signal exits
- * immediately.
+ * Returns a signal that is aborted by SIGINT, SIGTERM or SIGHUP, or when the output pipe is closed. A second signal
+ * exits immediately.
  */
 export function stopSignal(): AbortSignal {
   const stopping = new AbortController();

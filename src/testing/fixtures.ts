@@ -12,10 +12,7 @@ export interface SandboxContext {
   readonly sandbox: TestSandbox;
 }
 
-/**
- * What the fixture of a single test receives besides other fixtures: the task from vitest, or the test's info from
- * Playwright.
- */
+/** How vitest describes the running test to a fixture. */
 interface TestOfVitest {
   readonly task: {
     readonly name: string;
@@ -30,6 +27,7 @@ interface Suite {
   readonly suite?: Suite | undefined;
 }
 
+/** How Playwright describes the running test to a fixture. */
 interface TestOfPlaywright {
   readonly file: string;
   readonly titlePath: readonly string[];
