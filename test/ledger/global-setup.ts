@@ -26,10 +26,9 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   const document = readDocument();
   const folder = mkdtempSync(join(tmpdir(), 'custos-ledger-'));
   const recorder = readFileSync(join(import.meta.dirname, 'record-answers.ts'), 'utf8');
-  // Processes that tests start load it before they begin. Node alone would need 100 ms to strip the types, and 90 ms to
-  // load a module with --import instead of --require.
-  const { code } = await transform(recorder, { loader: 'ts', format: 'cjs' });
-  writeFileSync(join(folder, 'record-answers.cjs'), code);
+  // Processes that tests start load it before they begin: Node alone would need 100 ms to strip the types.
+  const { code } = await transform(recorder, { loader: 'ts', format: 'esm' });
+  writeFileSync(join(folder, 'record-answers.mjs'), code);
   writeFileSync(join(folder, 'routes.json'), JSON.stringify(routesOf(document)));
   process.env.TEST_LEDGER = folder;
 

@@ -1,4 +1,5 @@
 import { join, relative } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { expect } from 'vitest';
 import { startRecording } from './record-answers.ts';
 
@@ -7,7 +8,6 @@ import { startRecording } from './record-answers.ts';
 const root = join(import.meta.dirname, '..', '..');
 const { TEST_LEDGER: folder = '', NODE_OPTIONS: options = '' } = process.env;
 process.env.TEST_LEDGER_FILE = relative(root, expect.getState().testPath ?? '');
-// Quoted, because the path of a temporary folder may have spaces.
-const recorder = `--require=${JSON.stringify(join(folder, 'record-answers.cjs'))}`;
+const recorder = `--import=${pathToFileURL(join(folder, 'record-answers.mjs'))}`;
 if (!options.includes(recorder)) process.env.NODE_OPTIONS = `${options} ${recorder}`.trim();
 startRecording();
