@@ -9,7 +9,7 @@ import { type Answer, isTimeout, openPair, type Pair } from '../support/evm/pair
 // The same random transactions among random contracts, on a simulated chain and on anvil: everything that both nodes say
 // of them is equal, before and after. `comparable.ts` names the exceptions.
 
-const transactions = figureSize({ short: 50, long: 5_000 });
+const transactions = figureSize({ short: 20, long: 5_000 });
 
 /** Anvil keeps the steps of everything that it has executed, and slows down with them. */
 const CASES_OF_A_PAIR = 200;

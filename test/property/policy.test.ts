@@ -36,7 +36,7 @@ function compareTruths({ rules, action, world }: Case, units: PolicyDecision['un
   }
 }
 
-const pairs = figureSize({ short: 4_000, long: 10_000_000 });
+const pairs = figureSize({ short: 2_000, long: 10_000_000 });
 
 test(
   'the engine agrees with the oracle on every decision and every condition',

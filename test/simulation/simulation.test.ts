@@ -4,7 +4,7 @@ import { simulate } from './simulate.ts';
 
 // The whole server, its chains, its clock and its disk from one seed. The long form is `npm run simulate`.
 const isLong = process.env.TEST_LONG === '1';
-const seeds = Array.from({ length: isLong ? 200 : 4 }, (_, index) => String(index + 1));
+const seeds = Array.from({ length: isLong ? 200 : 2 }, (_, index) => String(index + 1));
 const steps = 200;
 
 test(`${seeds.length} seeds of ${steps} steps keep every invariant`, { timeout: 1_200_000 }, async () => {

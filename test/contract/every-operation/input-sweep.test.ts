@@ -21,7 +21,7 @@ const AT_ONCE = 10;
 
 /** To each operation, in whole batches. */
 const requests =
-  Math.ceil(figureSize({ short: 30 * swept.length, long: 6_000 * swept.length }) / swept.length / AT_ONCE) *
+  Math.ceil(figureSize({ short: 20 * swept.length, long: 6_000 * swept.length }) / swept.length / AT_ONCE) *
   AT_ONCE;
 
 /** Of a text in the URL: Node itself refuses heads of more than 16 KB. */

@@ -29,7 +29,10 @@ const call = async (method: string, ...params: unknown[]) =>
 /** Enough for a fraction of a second. */
 const GAS = 1_000_000;
 
-test.each(attacksWith(GAS))('$name', async ({ body, refused }) => {
+/** `rpc-traces.test.ts` sends such a batch, which takes five seconds of the processor, and says how it ends. */
+const attacks = attacksWith(GAS).filter(({ name }) => name !== 'a batch of 1,000 endless loops');
+
+test.each(attacks)('$name', async ({ body, refused }) => {
   const error = errorIn(await post(body));
   if (refused === undefined) expect(error).toBeUndefined();
   else expect(error).toMatch(refused);
