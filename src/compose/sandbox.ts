@@ -318,7 +318,8 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
       refusals: {
         explain: explainRefusals({ prefix: config.prefix, operations: Object.values(operations), keyNames }),
         isHintSent: config.hints,
-        resources: (refused) => refusedResources(database.orm.em.fork(), refused, analysis()),
+        resources: (refused) =>
+          refusedResources(database.orm.em.fork(), refused, { analysis: analysis(), keyNames }),
       },
       metrics,
       adminHost: config.host,

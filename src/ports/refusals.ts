@@ -1,3 +1,4 @@
+import type { AmountUnit } from '../engine/assets/amount-units.ts';
 import type { PolicyDecision } from '../engine/policy/evaluate.ts';
 import type { ErrorCode } from '../generated/errors.ts';
 
@@ -114,6 +115,10 @@ export interface RefusedRequest {
 export interface RefusedResources {
   /** The names of resources, by their id as the request or the refusal has it. */
   readonly names: ReadonlyMap<string, string>;
+  /** The members of key quorums without a name, in words, by the id of the quorum. */
+  readonly members?: ReadonlyMap<string, string> | undefined;
+  /** The units of the sums to which policies refer, by the id of the aggregation. */
+  readonly units?: ReadonlyMap<string, AmountUnit> | undefined;
   /** The wallet that the path or the `address` of the body names, if it is archived. The time is in Unix ms. */
   readonly archived?: { readonly walletId: string; readonly atMs: number } | undefined;
   /**

@@ -6,6 +6,7 @@ import { PolicyEntity } from '../domain/access/policies/policy.entity.ts';
 import { LinkedAccountEntity } from '../domain/access/user-records/user.entity.ts';
 import { signersOf, WalletEntity } from '../domain/wallets/wallets/wallet.entity.ts';
 import { normalizeAddress } from '../engine/assets/addresses.ts';
+import { type AmountUnit, unitOf } from '../engine/assets/amount-units.ts';
 import type { PolicyDecision } from '../engine/policy/evaluate.ts';
 import type { ReadResources, RefusedResources } from '../ports/refusals.ts';
 import type { PolicyAnalysis } from './control-plane.ts';
@@ -152,7 +153,7 @@ export async function ownersOf(
 export async function refusedResources(
   em: SqlEntityManager,
   refused: Refused,
-  analysis: PolicyAnalysis,
+  { analysis, keyNames }: { readonly analysis: PolicyAnalysis; readonly keyNames: Names },
 ): Promise<RefusedResources> {
   const {
     appId,
@@ -174,11 +175,16 @@ export async function refusedResources(
           { appId, ...named },
           { orderBy: { createdAtMs: 'desc', id: 'desc' }, disableIdentityMap: true },
         );
-  if (walletId !== undefined && wallet !== null) add(new Map([[walletId, wallet.displayName]]));
-  if (userId !== undefined) {
-    const found = await userNames(em, [storedUserId(userId)], appId);
-    add(new Map([[userId, found.get(storedUserId(userId)) ?? null]]));
+  if (wallet !== null) {
+    add(new Map([walletId ?? wallet.id, wallet.address].map((each) => [each, wallet.displayName])));
   }
+  const check = data.signature_check as SignatureCheck | undefined;
+  const userIds = usersIn(userId, data, check);
+  const users = await userNames(em, userIds.map(storedUserId), appId);
+  add(new Map(userIds.map((id) => [id, users.get(storedUserId(id)) ?? null])));
+  const owners = await ownersOf(em, quorumsIn(check), keyNames);
+  add(new Map([...owners].map(([id, owner]) => [id, owner.display_name])));
+  const members = new Map([...owners].map(([id, owner]) => [id, membersText(owner)]));
   // A signer with policies of its own is not bound by the policy of the wallet.
   const isBound =
     wallet !== null &&
@@ -198,9 +204,14 @@ export async function refusedResources(
   const totals = conditions.flatMap(({ field }) =>
     field.startsWith(AGGREGATION) ? [field.slice(AGGREGATION.length)] : [],
   );
+  const units = new Map<string, AmountUnit>();
   if (totals.length > 0) {
     const found = await em.find(AggregationEntity, { id: { $in: totals } }, { disableIdentityMap: true });
     add(new Map(found.map((each) => [each.id, each.name])));
+    for (const { id, definition } of found) {
+      const unit = unitOf(definition.metric, definition.conditions ?? []);
+      if (unit !== undefined) units.set(id, unit);
+    }
   }
   const sets = conditions.filter(({ operator }) => operator === 'in_condition_set');
   const setIds = sets.flatMap(({ value }) => value);
@@ -210,10 +221,60 @@ export async function refusedResources(
   }
   const atMs = wallet?.archivedAtMs ?? null;
   const archived = wallet === null || atMs === null ? undefined : { walletId: wallet.id, atMs };
-  return { names, archived, denial };
+  return { names, members, units, archived, denial };
+}
+
+/** The members of `data.signature_check` and of `data` that name users and key quorums. */
+interface SignatureCheck {
+  readonly signatures?: readonly { readonly key_quorum_ids?: readonly string[]; readonly reason?: string }[];
+  readonly parties?: readonly {
+    readonly key_quorum_id: string;
+    readonly users?: readonly { readonly user_id: string }[];
+    readonly key_quorums?: readonly { readonly key_quorum_id: string }[];
+  }[];
+}
+
+const USER_ID = /did:[a-z0-9-]+:[a-z0-9-]+/g;
+
+function usersIn(
+  pathId: string | undefined,
+  { customer }: RefusedData,
+  { parties = [], signatures = [] }: SignatureCheck = {},
+): string[] {
+  const { type, id } = (customer ?? {}) as { type?: string; id?: string };
+  return [
+    ...(pathId === undefined ? [] : [pathId]),
+    ...(type === 'user' && id !== undefined ? [id] : []),
+    ...parties.flatMap(({ users = [] }) => users.map(({ user_id: userId }) => userId)),
+    ...signatures.flatMap(({ reason = '' }) => reason.match(USER_ID) ?? []),
+  ];
+}
+
+function quorumsIn({ parties = [], signatures = [] }: SignatureCheck = {}): string[] {
+  return [
+    ...parties.flatMap(({ key_quorum_id: id, key_quorums: nested = [] }) => [
+      id,
+      ...nested.map((each) => each.key_quorum_id),
+    ]),
+    ...signatures.flatMap(({ key_quorum_ids: ids = [] }) => ids),
+  ];
+}
+
+const MAX_MEMBERS = 4;
+const SHOWN_ID = 8;
+
+/** Names the members of a key quorum: `alice, bob and carol`. A member without a name has the end of its id. */
+function membersText({ members }: SandboxOwner): string {
+  const shown = members
+    .slice(0, MAX_MEMBERS)
+    .map(({ name, id }) => name?.toLowerCase() ?? `…${id.slice(-SHOWN_ID)}`);
+  const more = members.length - shown.length;
+  const all = more > 0 ? [...shown, `${more} more`] : shown;
+  return all.length < 2 ? all.join('') : `${all.slice(0, -1).join(', ')} and ${all.at(-1)}`;
 }
 
 type Refused = Parameters<ReadResources>[0];
+type RefusedData = Refused['data'];
 
 function byId(walletId: string): { readonly id: string } | { readonly externalId: string } {
   return walletId.startsWith(EXTERNAL_PREFIX)

@@ -152,7 +152,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "requireAllowlisted"
    },
    {
-    "text": "it is the wire prefix with a top-level domain, because branded clients expect that.",
+    "text": "it is the wire prefix with `.io`, because branded clients expect that.",
     "path": "src/domain/wallets/tokens/access-tokens.ts",
     "symbol": "tokenIssuer"
    },
@@ -172,7 +172,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "encoders"
    },
    {
-    "text": "longer texts are not indexed for search; only an exact look-up finds them.",
+    "text": "longer strings are not indexed for search; only an exact look-up finds them.",
     "path": "src/domain/wallets/users/list-users.ts",
     "symbol": "MAX_TERM_BYTES"
    },
@@ -193,7 +193,7 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "it is the wire prefix with a top-level domain, because branded clients expect that.",
+    "text": "it is the wire prefix with `.io`, because branded clients expect that.",
     "path": "src/domain/wallets/tokens/access-tokens.ts",
     "symbol": "tokenIssuer"
    },
@@ -229,7 +229,7 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "it is the wire prefix with a top-level domain, because branded clients expect that.",
+    "text": "it is the wire prefix with `.io`, because branded clients expect that.",
     "path": "src/domain/wallets/tokens/access-tokens.ts",
     "symbol": "tokenIssuer"
    },
@@ -260,7 +260,7 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "it is the wire prefix with a top-level domain, because branded clients expect that.",
+    "text": "it is the wire prefix with `.io`, because branded clients expect that.",
     "path": "src/domain/wallets/tokens/access-tokens.ts",
     "symbol": "tokenIssuer"
    },
@@ -343,7 +343,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "MAX_PENDING"
    },
    {
-    "text": "clients without a secret share half of `MAX_PENDING`, and all such clients behind one network address get the second number. Anyone can be such a client. They must not use up the codes of clients with a secret, and one network must not use up the codes of other networks.",
+    "text": "clients without a secret share half of `MAX_PENDING`, and those behind one network address share the second number. Anyone can be such a client. They must not use up the codes of clients with a secret, and one network must not use up the codes of other networks.",
     "path": "src/domain/wallets/oauth/device-codes.ts",
     "symbol": "MAX_PUBLIC"
    }
@@ -359,7 +359,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "encoders"
    },
    {
-    "text": "longer texts are not indexed for search; only an exact look-up finds them.",
+    "text": "longer strings are not indexed for search; only an exact look-up finds them.",
     "path": "src/domain/wallets/users/list-users.ts",
     "symbol": "MAX_TERM_BYTES"
    },
@@ -468,7 +468,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "customerStatus"
    },
    {
-    "text": "it has no name. The name is part of the data submitted for verification, which is not stored.",
+    "text": "the name of the cardholder is null. It is part of the data submitted for verification, which is not stored.",
     "path": "src/domain/money/cards/card.ts",
     "symbol": "cardView"
    },
@@ -478,7 +478,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "findOwnWallet"
    },
    {
-    "text": "the maximum number of cards of a user in an environment, without canceled cards.",
+    "text": "the maximum number of a user's cards in an environment. Canceled cards do not count.",
     "path": "src/domain/money/cards/card.ts",
     "symbol": "MAX_CARDS"
    },
@@ -571,12 +571,12 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "resolveRoute"
    },
    {
-    "text": "a router swaps on one EVM chain if one is configured there. If the app takes a fee, the exchange swaps instead, because routers cannot deduct a fee for the app. The exchange also makes all other swaps.",
+    "text": "a router makes the swaps within an EVM chain, if one is configured for the chain. The exchange makes all other swaps. If the app takes a fee, the exchange makes every swap, because routers cannot deduct a fee for the app.",
     "path": "src/domain/money/swaps/plan-swap.ts",
     "symbol": "offerSwap"
    },
    {
-    "text": "the exchange delivers exactly its quote or refunds the deposit, so every `slippage_bps` is satisfied.",
+    "text": "the exchange delivers exactly its quote or refunds the deposit, so no `slippage_bps` is exceeded.",
     "path": "src/domain/money/wallet-actions/plan-exchange.ts",
     "symbol": "quoteExchange"
    }
@@ -597,7 +597,7 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
-    "text": "SWIFT payments have the same currencies as deposit accounts.",
+    "text": "SWIFT accounts may have the same currencies as deposit accounts.",
     "path": "src/domain/money/external-fiat-accounts/check-account.ts",
     "symbol": "providerCurrencies"
    },
@@ -690,7 +690,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "refuseTooMany"
    },
    {
-    "text": "a duplicate member is refused, not dropped, because the caller expects it to count twice.",
+    "text": "a duplicate member is refused, not dropped, because the caller may expect it to count twice.",
     "path": "src/domain/access/key-quorums/key-quorum.ts",
     "symbol": "refuseDuplicateMembers"
    },
@@ -713,12 +713,12 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
-    "text": "SWIFT payments have the same currencies as deposit accounts.",
+    "text": "SWIFT accounts may have the same currencies as deposit accounts.",
     "path": "src/domain/money/external-fiat-accounts/check-account.ts",
     "symbol": "providerCurrencies"
    },
    {
-    "text": "names and addresses are not part of it. To change them, a client removes the account and registers it again.",
+    "text": "names and addresses do not identify it. To change them, a client removes the account and registers it again.",
     "path": "src/domain/money/external-fiat-accounts/check-account.ts",
     "symbol": "identityOf"
    },
@@ -803,7 +803,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "encoders"
    },
    {
-    "text": "longer texts are not indexed for search; only an exact look-up finds them.",
+    "text": "longer strings are not indexed for search; only an exact look-up finds them.",
     "path": "src/domain/wallets/users/list-users.ts",
     "symbol": "MAX_TERM_BYTES"
    },
@@ -826,12 +826,12 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
-    "text": "SWIFT payments have the same currencies as deposit accounts.",
+    "text": "SWIFT accounts may have the same currencies as deposit accounts.",
     "path": "src/domain/money/external-fiat-accounts/check-account.ts",
     "symbol": "providerCurrencies"
    },
    {
-    "text": "names and addresses are not part of it. To change them, a client removes the account and registers it again.",
+    "text": "names and addresses do not identify it. To change them, a client removes the account and registers it again.",
     "path": "src/domain/money/external-fiat-accounts/check-account.ts",
     "symbol": "identityOf"
    },
@@ -913,12 +913,12 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "refuseTooMany"
    },
    {
-    "text": "a duplicate member is refused, not dropped, because the caller expects it to count twice.",
+    "text": "a duplicate member is refused, not dropped, because the caller may expect it to count twice.",
     "path": "src/domain/access/key-quorums/key-quorum.ts",
     "symbol": "refuseDuplicateMembers"
    },
    {
-    "text": "each user can sign alone, because the owner is a key quorum of both with threshold 1. If the recovery user's token names the primary signer, both are the same user.",
+    "text": "each user can sign alone, because the owner is a key quorum of both with threshold 1. If a `custom_auth` account of the recovery user names the primary signer, both are the same user.",
     "path": "src/domain/wallets/recovery/wallet-recovery.ts",
     "symbol": "createWalletsWithRecovery"
    },
@@ -933,7 +933,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "encoders"
    },
    {
-    "text": "longer texts are not indexed for search; only an exact look-up finds them.",
+    "text": "longer strings are not indexed for search; only an exact look-up finds them.",
     "path": "src/domain/wallets/users/list-users.ts",
     "symbol": "MAX_TERM_BYTES"
    },
@@ -1123,7 +1123,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "exchangeToken"
    },
    {
-    "text": "it is the wire prefix with a top-level domain, because branded clients expect that.",
+    "text": "it is the wire prefix with `.io`, because branded clients expect that.",
     "path": "src/domain/wallets/tokens/access-tokens.ts",
     "symbol": "tokenIssuer"
    }
@@ -1156,7 +1156,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "LIFETIME_MS"
    },
    {
-    "text": "a router swaps on one EVM chain if one is configured there. If the app takes a fee, the exchange swaps instead, because routers cannot deduct a fee for the app. The exchange also makes all other swaps.",
+    "text": "a router makes the swaps within an EVM chain, if one is configured for the chain. The exchange makes all other swaps. If the app takes a fee, the exchange makes every swap, because routers cannot deduct a fee for the app.",
     "path": "src/domain/money/swaps/plan-swap.ts",
     "symbol": "offerSwap"
    },
@@ -1171,7 +1171,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "followers"
    },
    {
-    "text": "the exchange delivers exactly its quote or refunds the deposit, so every `slippage_bps` is satisfied.",
+    "text": "the exchange delivers exactly its quote or refunds the deposit, so no `slippage_bps` is exceeded.",
     "path": "src/domain/money/wallet-actions/plan-exchange.ts",
     "symbol": "quoteExchange"
    },
@@ -1717,12 +1717,12 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "encoders"
    },
    {
-    "text": "under `user_key`, a user who cannot log in and has no live key needs no signature, because there is no key to sign with. The app decides who that user is. Every account counts as a way to log in, not only the kinds that this server accepts today.",
+    "text": "the rule covers changes of every kind of account, not only of the kinds with which users can log in today. Under `user_key`, a user who cannot log in and has no live key needs no signature, because there is no key to sign with. The app decides who that user is.",
     "path": "src/domain/wallets/users/linked-accounts.ts",
     "symbol": "authorizeIdentityChange"
    },
    {
-    "text": "longer texts are not indexed for search; only an exact look-up finds them.",
+    "text": "longer strings are not indexed for search; only an exact look-up finds them.",
     "path": "src/domain/wallets/users/list-users.ts",
     "symbol": "MAX_TERM_BYTES"
    },
@@ -1762,7 +1762,7 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
-    "text": "the issuer reports no disputes, so there are none.",
+    "text": "`dispute` is always null, because the issuer reports no disputes.",
     "path": "src/domain/money/cards/card-transactions.ts",
     "symbol": "transactionView"
    }
@@ -1776,7 +1776,7 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
-    "text": "it has no name. The name is part of the data submitted for verification, which is not stored.",
+    "text": "the name of the cardholder is null. It is part of the data submitted for verification, which is not stored.",
     "path": "src/domain/money/cards/card.ts",
     "symbol": "cardView"
    }
@@ -1956,7 +1956,7 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "longer texts are not indexed for search; only an exact look-up finds them.",
+    "text": "longer strings are not indexed for search; only an exact look-up finds them.",
     "path": "src/domain/wallets/users/list-users.ts",
     "symbol": "MAX_TERM_BYTES"
    },
@@ -2003,12 +2003,12 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "typicalAmount"
    },
    {
-    "text": "a router swaps on one EVM chain if one is configured there. If the app takes a fee, the exchange swaps instead, because routers cannot deduct a fee for the app. The exchange also makes all other swaps.",
+    "text": "a router makes the swaps within an EVM chain, if one is configured for the chain. The exchange makes all other swaps. If the app takes a fee, the exchange makes every swap, because routers cannot deduct a fee for the app.",
     "path": "src/domain/money/swaps/plan-swap.ts",
     "symbol": "offerSwap"
    },
    {
-    "text": "the exchange delivers exactly its quote or refunds the deposit, so every `slippage_bps` is satisfied.",
+    "text": "the exchange delivers exactly its quote or refunds the deposit, so no `slippage_bps` is exceeded.",
     "path": "src/domain/money/wallet-actions/plan-exchange.ts",
     "symbol": "quoteExchange"
    }
@@ -2035,7 +2035,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "LIFETIME_MS"
    },
    {
-    "text": "a router swaps on one EVM chain if one is configured there. If the app takes a fee, the exchange swaps instead, because routers cannot deduct a fee for the app. The exchange also makes all other swaps.",
+    "text": "a router makes the swaps within an EVM chain, if one is configured for the chain. The exchange makes all other swaps. If the app takes a fee, the exchange makes every swap, because routers cannot deduct a fee for the app.",
     "path": "src/domain/money/swaps/plan-swap.ts",
     "symbol": "offerSwap"
    },
@@ -2045,7 +2045,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "APPROVAL_GAS"
    },
    {
-    "text": "the exchange delivers exactly its quote or refunds the deposit, so every `slippage_bps` is satisfied.",
+    "text": "the exchange delivers exactly its quote or refunds the deposit, so no `slippage_bps` is exceeded.",
     "path": "src/domain/money/wallet-actions/plan-exchange.ts",
     "symbol": "quoteExchange"
    },
@@ -2086,7 +2086,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "LIFETIME_MS"
    },
    {
-    "text": "the exchange delivers exactly its quote or refunds the deposit, so every `slippage_bps` is satisfied.",
+    "text": "the exchange delivers exactly its quote or refunds the deposit, so no `slippage_bps` is exceeded.",
     "path": "src/domain/money/wallet-actions/plan-exchange.ts",
     "symbol": "quoteExchange"
    },
@@ -2165,7 +2165,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "customerStatus"
    },
    {
-    "text": "it has no name. The name is part of the data submitted for verification, which is not stored.",
+    "text": "the name of the cardholder is null. It is part of the data submitted for verification, which is not stored.",
     "path": "src/domain/money/cards/card.ts",
     "symbol": "cardView"
    },
@@ -2283,7 +2283,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "SearchUsersByIdentifiersRequest emails"
    },
    {
-    "text": "longer texts are not indexed for search; only an exact look-up finds them.",
+    "text": "longer strings are not indexed for search; only an exact look-up finds them.",
     "path": "src/domain/wallets/users/list-users.ts",
     "symbol": "MAX_TERM_BYTES"
    },
@@ -2311,7 +2311,7 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
-    "text": "a repetition of the last submission is not sent again while the provider is reviewing it or has approved it. Clients repeat a submission when they lost the response; they get the current status.",
+    "text": "a repetition of the last submission is not sent while the provider is reviewing that submission or has approved it. Clients repeat a submission when they lose the response, and then get the current status.",
     "path": "src/domain/money/fiat-customers/verify-customer.ts",
     "symbol": "askToVerify"
    }
@@ -2324,7 +2324,7 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
-    "text": "a repetition of the last submission is not sent again while the provider is reviewing it or has approved it. Clients repeat a submission when they lost the response; they get the current status.",
+    "text": "a repetition of the last submission is not sent while the provider is reviewing that submission or has approved it. Clients repeat a submission when they lose the response, and then get the current status.",
     "path": "src/domain/money/fiat-customers/verify-customer.ts",
     "symbol": "askToVerify"
    }
@@ -2382,7 +2382,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "followers"
    },
    {
-    "text": "the exchange delivers exactly its quote or refunds the deposit, so every `slippage_bps` is satisfied.",
+    "text": "the exchange delivers exactly its quote or refunds the deposit, so no `slippage_bps` is exceeded.",
     "path": "src/domain/money/wallet-actions/plan-exchange.ts",
     "symbol": "quoteExchange"
    },
@@ -2424,7 +2424,7 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "under `user_key`, a user who cannot log in and has no live key needs no signature, because there is no key to sign with. The app decides who that user is. Every account counts as a way to log in, not only the kinds that this server accepts today.",
+    "text": "the rule covers changes of every kind of account, not only of the kinds with which users can log in today. Under `user_key`, a user who cannot log in and has no live key needs no signature, because there is no key to sign with. The app decides who that user is.",
     "path": "src/domain/wallets/users/linked-accounts.ts",
     "symbol": "authorizeIdentityChange"
    },
@@ -2461,7 +2461,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "customerStatus"
    },
    {
-    "text": "it has no name. The name is part of the data submitted for verification, which is not stored.",
+    "text": "the name of the cardholder is null. It is part of the data submitted for verification, which is not stored.",
     "path": "src/domain/money/cards/card.ts",
     "symbol": "cardView"
    },
@@ -2506,7 +2506,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "refuseTooMany"
    },
    {
-    "text": "a duplicate member is refused, not dropped, because the caller expects it to count twice.",
+    "text": "a duplicate member is refused, not dropped, because the caller may expect it to count twice.",
     "path": "src/domain/access/key-quorums/key-quorum.ts",
     "symbol": "refuseDuplicateMembers"
    },
@@ -2666,7 +2666,7 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "when an endpoint is enabled again, its pending deliveries are sent and its five days start over.",
+    "text": "when an endpoint is enabled again, its pending deliveries are sent. The five days of failures after which it is disabled start over.",
     "path": "src/domain/access/webhooks/webhook-endpoint.ts",
     "symbol": "updateWebhookEndpoint"
    }
@@ -2713,7 +2713,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "broadcastTransaction"
    },
    {
-    "text": "an earlier transaction with a lower nonce may not have reached the chain, and may never reach it. Sent immediately, this one could wait for that nonce forever. In this case the response comes before the broadcast. The job broadcasts this transaction after the earlier one. If the earlier one ends without effect, this one ends as `failed` without being sent.",
+    "text": "if an earlier transaction with a lower nonce may not have reached the chain, this one is not broadcast by the request: it could wait for that nonce forever. The request succeeds, and the job broadcasts this transaction after the earlier one. If the earlier one ends without effect, this one ends as `failed` without being sent.",
     "path": "src/domain/money/sending/broadcast.ts",
     "symbol": "sendBuilt"
    },
@@ -2728,12 +2728,12 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "LIFETIME_MS"
    },
    {
-    "text": "these operators keep balances, not outputs. Outputs cannot be chosen, and a selection strategy has no visible effect.",
+    "text": "the port `SparkOperators` has balances, not outputs. So outputs cannot be chosen, and a selection strategy has no effect.",
     "path": "src/domain/money/spark/plan-spark.ts",
     "symbol": "planTokenTransfer"
    },
    {
-    "text": "these operators keep balances, not leaves, so a transfer lists none.",
+    "text": "the port `SparkOperators` has balances, not leaves, so a transfer lists none.",
     "path": "src/domain/money/spark/plan-spark.ts",
     "symbol": "transferView"
    },
@@ -2743,7 +2743,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "planInvoicePayment"
    },
    {
-    "text": "the payment hash prevents paying an invoice twice, so it is shown as the idempotency key.",
+    "text": "the idempotency key is the payment hash, because an invoice with this hash cannot be paid twice.",
     "path": "src/domain/money/spark/plan-spark.ts",
     "symbol": "paymentView"
    },
@@ -2836,7 +2836,7 @@ export const divergences: readonly OperationDivergences[] = [
  }
 ];
 
-/** Of many operations. */
+/** The decisions that concern many operations. */
 export const sharedDecisions: readonly SandboxDecision[] = [
  {
   "text": "every array of a request has `maxItems`, so that no body of the permitted size holds tens of thousands of items. Code generation requires it. Where the specification gives no limit, it is far more than a request needs.",
@@ -2859,7 +2859,7 @@ export const sharedDecisions: readonly SandboxDecision[] = [
   "symbol": "readTotals"
  },
  {
-  "text": "a contribution that could not be decoded is recorded as 0, as documented. Only its own request treats it as unreadable.",
+  "text": "a contribution that could not be decoded adds 0 to the recorded total, as documented. Only its own request treats it as unreadable.",
   "path": "src/domain/access/aggregations/spending-totals.ts",
   "symbol": "recordEntries"
  },
@@ -2914,7 +2914,7 @@ export const sharedDecisions: readonly SandboxDecision[] = [
   "symbol": "DEFAULT_ENVIRONMENT"
  },
  {
-  "text": "gas on test networks counts as free, and so does gas on chains whose native asset has no price here.",
+  "text": "gas on test networks counts as free, and so does gas on chains whose native asset has no price.",
   "path": "src/domain/money/gas-spend/gas-spend.ts",
   "symbol": "costInUsd"
  },
@@ -2939,7 +2939,7 @@ export const sharedDecisions: readonly SandboxDecision[] = [
   "symbol": "LATER_GAS"
  },
  {
-  "text": "only an account that already delegates to the batch executor sends them together. Accounts are never delegated without a request for it.",
+  "text": "only an account that already delegates to the batch executor sends them together. An account is never delegated unless a request asks for it.",
   "path": "src/domain/money/sending/plan-calls.ts",
   "symbol": "takesBatches"
  },
@@ -2949,7 +2949,7 @@ export const sharedDecisions: readonly SandboxDecision[] = [
   "symbol": null
  },
  {
-  "text": "calls of a Tempo batch are simulated one by one on the latest state, so a call that depends on an earlier one fails here. Only a failure of the first call fails the batch, and later calls are estimated as if they ran alone.",
+  "text": "the calls of a Tempo batch are simulated one by one on the latest state. A call that depends on an earlier one therefore fails here, and the batch is refused.",
   "path": "src/domain/money/sending/plan-ethereum.ts",
   "symbol": "simulateAll"
  },

@@ -1,3 +1,4 @@
+import { type AmountUnit, amountText, unitOf } from '../../engine/assets/amount-units.ts';
 import type { ConditionTrace, PolicyDecision, RuleTrace, UnitTrace } from '../../engine/policy/evaluate.ts';
 import type { Problem, RefusedRequest, Why } from '../../ports/refusals.ts';
 import { because, capital, namedId, problem, quote } from './problem.ts';
@@ -54,7 +55,9 @@ function problemsOf(
   if (outcome === 'denied_by_rule') {
     const rule = rules.find(({ rule_id: each }) => each === ruleId);
     const name = quote(rule?.rule_name ?? ruleId ?? '');
-    const seen = rule?.conditions.map((each) => `\`${nameOf(each)}\` is ${seenOf(each)}`).join(', ');
+    const seen = rule?.conditions
+      .map((each) => `\`${nameOf(each)}\` is ${seenOf(each, unitIn(each, rule.conditions, refused))}`)
+      .join(', ');
     const when = seen === undefined || seen === '' ? '' : ` when ${seen}`;
     return [
       problem({
@@ -89,17 +92,18 @@ function failureOf(
 ): Problem[] {
   const condition = conditions.find(({ result }) => result !== 'true');
   if (condition === undefined) return [];
-  const wanted = `${subjectOf(condition, refused)} ${wantedOf(condition, refused)}`;
+  const unit = unitIn(condition, conditions, refused);
+  const wanted = `${subjectOf(condition, refused)} ${wantedOf(condition, refused, unit)}`;
   const { observed } = condition;
   const seen =
     observed.state === 'absent'
       ? `the request has no such value (${observed.reason})`
-      : `it is ${seenOf(condition)}`;
+      : `it is ${seenOf(condition, unit)}`;
   return [
     problem({
       subject: `${policy}, rule ${quote(name)}`,
       expected: wanted,
-      came: seenOf(condition),
+      came: seenOf(condition, unit),
       text: `${capital(policy)}: the rule ${quote(name)} requires ${wanted}, and ${seen}.`,
       next: nextOf(condition),
     }),
@@ -110,6 +114,46 @@ function nameOf({ field_source: source, field }: ConditionTrace): string {
   return `${source}.${field}`;
 }
 
+/** Quotes a value, with the amount in whole units before it if it is one: 1.5 USDC (`1500000`). */
+function quoteAmount(value: string, unit: AmountUnit | undefined): string {
+  const base = HEX_NUMBER.test(value) ? String(BigInt(value)) : value;
+  const amount = unit === undefined ? undefined : amountText(base, unit);
+  return amount === undefined ? quote(value) : `${amount} ${unit!.symbol} (${quote(value)})`;
+}
+
+const HEX_NUMBER = /^0x[0-9a-f]{1,64}$/i;
+
+/** Returns the unit of the amount that a condition compares. The request and the other conditions name the asset. */
+function unitIn(
+  condition: ConditionTrace,
+  others: readonly ConditionTrace[],
+  refused: RefusedRequest,
+): AmountUnit | undefined {
+  const { field } = condition;
+  if (field.startsWith(AGGREGATION)) return refused.resources?.units?.get(field.slice(AGGREGATION.length));
+  const { caip2, params } = (refused.body ?? {}) as {
+    readonly caip2?: unknown;
+    readonly params?: { readonly transaction?: { readonly chain_id?: unknown; readonly to?: unknown } };
+  };
+  const { chain_id: chainId, to } = params?.transaction ?? {};
+  const onEvm = typeof caip2 === 'string' && caip2.startsWith('eip155:') ? caip2.slice(EVM.length) : chainId;
+  const sent = Object.entries({ chain_id: onEvm, to }).flatMap(([name, value]) =>
+    typeof value === 'string' || typeof value === 'number'
+      ? [{ field_source: 'ethereum_transaction', field: name, operator: 'eq', value: numberText(value) }]
+      : [],
+  );
+  return unitOf(condition, [...sent, ...others]);
+}
+
+const EVM = 'eip155:';
+
+/** Writes a number in decimal. A text that is an address stays as it is. */
+function numberText(value: string | number): string {
+  const text = String(value);
+  return text.length < ADDRESS_LENGTH && HEX_NUMBER.test(text) ? String(BigInt(text)) : text;
+}
+
+const ADDRESS_LENGTH = 42;
 const AGGREGATION = 'aggregation.';
 
 /** Returns what a condition compares, in words. A sum is named by its aggregation. */
@@ -145,20 +189,26 @@ const words: Readonly<Record<string, string>> = {
 
 const MAX_VALUES = 5;
 
-function wantedOf({ operator, value }: ConditionTrace, refused: RefusedRequest): string {
+function wantedOf(
+  { operator, value }: ConditionTrace,
+  refused: RefusedRequest,
+  unit: AmountUnit | undefined,
+): string {
   const values = [value].flat();
   const more = values.length > MAX_VALUES ? ` and ${values.length - MAX_VALUES} more` : '';
   const shown = values
     .slice(0, MAX_VALUES)
-    .map((each) => (operator === 'in_condition_set' ? namedId(each, refused) : quote(String(each))));
+    .map((each) =>
+      operator === 'in_condition_set' ? namedId(each, refused) : quoteAmount(String(each), unit),
+    );
   return `${words[operator] ?? operator} ${shown.join(', ')}${more}`;
 }
 
-function seenOf({ observed }: ConditionTrace): string {
+function seenOf({ observed }: ConditionTrace, unit: AmountUnit | undefined): string {
   return observed.state === 'present'
     ? observed.values
         .slice(0, MAX_VALUES)
-        .map((each) => quote(each))
+        .map((each) => quoteAmount(each, unit))
         .join(', ')
     : `${observed.state} (${observed.reason})`;
 }

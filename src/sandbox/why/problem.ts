@@ -93,11 +93,29 @@ export function shortKey(key: string): string {
 }
 
 /** Quotes an id, with the name of its resource before it if there is one: Alice (`fmfdj6yqly31huorjqzq38zc`). */
-export function namedId(id: string, { resources }: Pick<RefusedRequest, 'resources'>): string {
-  const name = resources?.names.get(id);
-  // Backticks mark code, and a name with line breaks would break the sentence.
-  const shown = name?.replaceAll(/[\s`]+/g, ' ').trim();
-  return shown === undefined || shown === '' ? quote(id) : `${cut(shown, MAX_NAME)} (${quote(id)})`;
+export function namedId(id: string, refused: Pick<RefusedRequest, 'resources'>): string {
+  const name = nameOrId(id, refused);
+  return name === quote(id) ? name : `${name} (${quote(id)})`;
+}
+
+/** Returns the name of a resource, or its quoted id if it has none. */
+export function nameOrId(id: string, { resources }: Pick<RefusedRequest, 'resources'>): string {
+  const name = plainText(resources?.names.get(id) ?? '');
+  return name === '' ? quote(id) : cut(name, MAX_NAME);
+}
+
+/** Removes backticks, which mark code, and line breaks, which would break the sentence. */
+function plainText(name: string): string {
+  return name.replaceAll(/[\s`]+/g, ' ').trim();
+}
+
+/** Describes a key quorum by its name or by its members: "the key quorum of alice and bob (`fmfdj6yqly31huorjqzq38zc`)". */
+export function quorumText(id: string, refused: Pick<RefusedRequest, 'resources'>): string {
+  const { names, members } = refused.resources ?? {};
+  const listed = plainText(members?.get(id) ?? '');
+  return names?.has(id) === true || listed === ''
+    ? `key quorum ${namedId(id, refused)}`
+    : `the key quorum of ${listed} (${quote(id)})`;
 }
 
 /**

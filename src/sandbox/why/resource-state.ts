@@ -2,7 +2,7 @@ import { assetsOf } from '../../engine/assets/known-assets.ts';
 import { chainOfCaip2 } from '../../engine/assets/known-chains.ts';
 import type { Problem, RefusedRequest, Repair, Why } from '../../ports/refusals.ts';
 import { problemsOfDenial } from './policy.ts';
-import { because, listOf, problem, repeat, resourceIn, timeOf } from './problem.ts';
+import { because, listOf, namedId, problem, repeat, resourceIn, timeOf } from './problem.ts';
 import type { KnownOperation } from './unknown-path.ts';
 
 /** The `data` of an `insufficient_funds` error, as `insufficientFunds` writes it. */
@@ -26,6 +26,7 @@ export function whyFunds(refused: RefusedRequest): Why | undefined {
   const missing = BigInt(needed) - BigInt(present);
   const chain = chainOfCaip2(caip2);
   const asset = chain && assetsOf(chain).find(({ tokenAddress }) => isSame(tokenAddress, token));
+  const holder = `the balance of ${resources?.names.has(address) === true ? 'wallet ' : ''}${namedId(address, refused)}`;
   const evidence = { ...shortfall, raw_missing: String(missing) };
   const denial = resources?.denial;
   const denied: readonly Problem[] = (denial === undefined ? [] : problemsOfDenial(denial, refused)).map(
@@ -39,7 +40,7 @@ export function whyFunds(refused: RefusedRequest): Why | undefined {
   if (chain === undefined || asset === undefined) {
     const of = token === null ? 'the native asset' : `the token \`${token}\``;
     const found = problem({
-      subject: `the balance of \`${address}\` on ${caip2}`,
+      subject: `${holder} on ${caip2}`,
       expected: `${needed} base units of ${of}`,
       came: present,
       next: `Send POST /_sandbox/faucet with \`raw_amount\` "${missing}", which adds the rest.`,
@@ -52,16 +53,17 @@ export function whyFunds(refused: RefusedRequest): Why | undefined {
     });
   }
   const { decimals } = asset;
+  const symbol = asset.asset.toUpperCase();
   const rest = unitsOf(missing, decimals);
   // A wallet that lacks an asset often lacks gas as well, which only the next attempt would show.
   const hasGas = assetsOf(chain).some(({ tokenAddress }) => tokenAddress === null);
   const of = `${token === null ? '' : ` --asset ${asset.asset}`}${hasGas ? ' --gas' : ''}`;
   const command = `custos faucet ${address} ${rest} --chain ${chain.name}${of}`;
-  const title = `Add ${rest} ${asset.asset}${hasGas ? ' and gas' : ''}`;
+  const title = `Add ${rest} ${symbol}${hasGas ? ' and gas' : ''}`;
   const found = problem({
-    subject: `the balance of \`${address}\` on ${chain.name}`,
-    expected: `${unitsOf(needed, decimals)} ${asset.asset}`,
-    came: `${unitsOf(present, decimals)} ${asset.asset}`,
+    subject: `${holder} on ${chain.name}`,
+    expected: `${unitsOf(needed, decimals)} ${symbol}`,
+    came: `${unitsOf(present, decimals)} ${symbol}`,
     next: `Run \`${command}\`, which adds the rest${hasGas ? ' and the gas for fees' : ''}.`,
   });
   const named = {
@@ -164,19 +166,22 @@ interface RefusedCustomer {
 }
 
 /** Explains that a customer of a fiat provider is not verified yet, and what the customer still has to do. */
-export function whyState({ code, data }: RefusedRequest, { prefix }: { prefix: string }): Why | undefined {
+export function whyState(refused: RefusedRequest, { prefix }: { prefix: string }): Why | undefined {
+  const { code, data, resources } = refused;
   const customer = data.customer as RefusedCustomer | undefined;
   if (code !== 'invalid_state' || customer === undefined) return undefined;
   const { type, provider, environment, status, terms, requirements_due: due } = customer;
   const id = customer.id.replace(/^did:service:/, `did:${prefix}:`);
   const isUser = type === 'user';
+  const name = resources?.names.get(customer.id);
+  const named = namedId(id, { resources: { names: new Map(name === undefined ? [] : [[id, name]]) } });
   const checks = isUser ? 'KYC' : 'KYB';
   const path = `${isUser ? `/v1/users/${id}` : `/v1/organizations/${id}`}/${checks.toLowerCase()}`;
   const needsTerms = terms !== 'approved' && due.includes('terms_of_service');
   const outcome = needsTerms ? 'terms_accepted' : 'approved';
   const names = listOf(due.map((name) => `\`${name}\``));
   const found = problem({
-    subject: `the ${checks} verification of ${type} \`${id}\` by \`${provider}\` (${environment})`,
+    subject: `the ${checks} verification of ${type} ${named} by \`${provider}\` (${environment})`,
     expected: `the status \`active\`, with \`${customer.capability}\``,
     came: `\`${status}\`${status === 'active' ? `, with \`${customer.capability}\` as \`${customer.capability_status}\`` : ''}${names === '' ? '' : `, where \`requirements_due\` is ${names}`}`,
     next: `${

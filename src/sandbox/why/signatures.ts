@@ -4,8 +4,10 @@ import {
   capital,
   inHeader,
   listOf,
+  namedId,
+  nameOrId,
   problem,
-  quote,
+  quorumText,
   repeat,
   resourceIn,
   shortKey,
@@ -86,7 +88,7 @@ function faultOf(signature: CheckedSignature, { refused, check, facts }: Case) {
   const { index, reason = 'it was not checked', differs_in: part, counts } = signature;
   const header = `${facts.prefix}-authorization-signature`;
   const resource = resourceIn(refused, facts.operations) ?? 'the resource';
-  const owner = ownerOf(check, facts);
+  const owner = ownerOf(check, refused, facts);
   const name = `signature ${index + 1}`;
   const at = inHeader(header);
   const key = keyOf(signature, facts);
@@ -106,7 +108,7 @@ function faultOf(signature: CheckedSignature, { refused, check, facts }: Case) {
     });
   }
   if (key !== undefined) {
-    const member = /it is (a (?:member|key) of the .+)$/s.exec(reason)?.[1];
+    const member = memberOf(signature, refused);
     return problem({
       subject: name,
       expected: `a signature by an owner of ${resource}: ${owner.whole}`,
@@ -135,6 +137,20 @@ function faultOf(signature: CheckedSignature, { refused, check, facts }: Case) {
   });
 }
 
+const USER_KEY = /it is a key of the user `([^`]+)`$/;
+
+/** Says to whom a key belongs that is not one of the owner's. Undefined if that is not known. */
+function memberOf(
+  { key_quorum_ids: quorums = [], reason = '' }: CheckedSignature,
+  refused: RefusedRequest,
+): string | undefined {
+  const [, user] = USER_KEY.exec(reason) ?? [];
+  if (user !== undefined) return `a key of user ${namedId(user, refused)}`;
+  return quorums.length === 0
+    ? undefined
+    : `a member of ${listOf(quorums.map((id) => quorumText(id, refused)))}`;
+}
+
 /** Names a key, for example "key MFkw…QUFA== (seeded as `alice`)". */
 function nameOf(key: string, { keyNames }: Facts): string {
   const name = keyNames.get(key)?.toLowerCase();
@@ -144,27 +160,32 @@ function nameOf(key: string, { keyNames }: Facts): string {
 const MAX_MEMBERS = 4;
 
 /** Describes the owner in three forms: for "by …", as a sentence, and for "Sign with …". */
-function ownerOf({ parties }: SignatureCheck, facts: Facts) {
+function ownerOf({ parties }: SignatureCheck, refused: RefusedRequest, facts: Facts) {
   const [owner] = parties;
   if (owner === undefined)
     return { whole: 'the owner', sentence: 'It has an owner', few: 'a key of the owner' };
   const { public_keys: keys, users = [], key_quorums: quorums = [], authorization_threshold: least } = owner;
+  const same = (text: string) => ({ text, few: text });
   const members = [
-    ...keys.map(({ public_key: key }) => nameOf(key, facts)),
-    ...users.map(({ user_id: id }) => `user ${quote(id)}`),
-    ...quorums.map(({ key_quorum_id: id }) => `key quorum ${quote(id)}`),
+    ...keys.map(({ public_key: key }) => same(nameOf(key, facts))),
+    // The short form follows the long one, so the name alone identifies the user.
+    ...users.map(({ user_id: id }) => ({
+      text: `user ${namedId(id, refused)}`,
+      few: `a key of user ${nameOrId(id, refused)}`,
+    })),
+    ...quorums.map(({ key_quorum_id: id }) => same(quorumText(id, refused))),
   ];
   const more = members.length - MAX_MEMBERS;
-  const shown = [...members.slice(0, MAX_MEMBERS), ...(more > 0 ? [`${more} more`] : [])];
+  const shown = [...members.slice(0, MAX_MEMBERS), ...(more > 0 ? [same(`${more} more`)] : [])];
+  const texts = shown.map(({ text }) => text);
   if (members.length === 1) {
-    return { whole: members[0]!, sentence: `its owner is ${members[0]}`, few: members[0]! };
+    return { whole: texts[0]!, sentence: `its owner is ${texts[0]}`, few: texts[0]! };
   }
   if (least === 1) {
-    const any = shown.join(' or ');
-    const few = shown.map((member) => member.replace(/^user /, 'a key of user ')).join(' or ');
-    return { whole: any, sentence: `its owner is ${any}`, few };
+    const any = texts.join(' or ');
+    return { whole: any, sentence: `its owner is ${any}`, few: shown.map(({ few }) => few).join(' or ') };
   }
-  const group = `${least} of ${listOf(shown)} (key quorum ${quote(owner.key_quorum_id)})`;
+  const group = `${least} of ${listOf(texts)} in key quorum ${namedId(owner.key_quorum_id, refused)}`;
   return { whole: group, sentence: `its owner is ${group}`, few: `${least} of the keys of its owner` };
 }
 
@@ -175,7 +196,7 @@ function whyQuorum(refused: RefusedRequest, check: SignatureCheck, facts: Facts)
   const { key_quorum_id: id, authorization_threshold: threshold, counted, missing } = owner;
   const unsigned = owner.public_keys.filter(({ signed }) => !signed).map(({ public_key: key }) => key);
   const resource = resourceIn(refused, facts.operations) ?? 'the resource';
-  const { whole, sentence, few } = ownerOf(check, facts);
+  const { whole, sentence, few } = ownerOf(check, refused, facts);
   const isUnsigned = signatures.length === 0;
   const lacking = unsigned.map((key) => nameOf(key, facts)).slice(0, MAX_MEMBERS);
   const at = inHeader(`${facts.prefix}-authorization-signature`);
@@ -190,9 +211,9 @@ function whyQuorum(refused: RefusedRequest, check: SignatureCheck, facts: Facts)
       })
     : problem({
         subject: resource,
-        expected: `${threshold} signatures of key quorum ${quote(id)}`,
+        expected: `${threshold} signatures of ${quorumText(id, refused)}`,
         came: `${counted} that count${signatures.length > counted ? `, of ${signatures.length} sent` : ''}`,
-        text: `${capital(resource)} needs ${threshold} signatures of its owner, key quorum ${quote(id)}, and ${counted} of ${signatures.length} sent ${counted === 1 ? 'counts' : 'count'}${signatures.length > counted ? ': a key counts once' : ''}.`,
+        text: `${capital(resource)} needs ${threshold} signatures of its owner, ${quorumText(id, refused)}, and ${counted} of ${signatures.length} sent ${counted === 1 ? 'counts' : 'count'}${signatures.length > counted ? ': a key counts once' : ''}.`,
         next: `Add ${missing} more${lacking.length === 0 ? '' : ` by ${listOf(lacking, 'or')}`}, separated by commas.`,
         at,
       });

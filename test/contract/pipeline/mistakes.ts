@@ -229,11 +229,11 @@ const expired = (sandbox: TestSandbox) => ({ expiryMs: sandbox.clock.now() - 90_
 export const mistakes: Readonly<Record<string, readonly [make: Make, hint: string]>> = {
   'the key of another person': [
     calling('updateWallet', { path: alice, body: rename }, { signWith: [bobKey.privateKey] }),
-    'Signed with key MFkw…3lsg== (seeded as `bob`), which is not an owner of wallet Alice (`ext_wal_alice`). It is a member of the key quorum `…` (Treasury). Its owner is key MFkw…dBQA== (seeded as `alice`) or user `…`. Sign with key MFkw…dBQA== (seeded as `alice`) or a key of user `…`.',
+    'Signed with key MFkw…3lsg== (seeded as `bob`), which is not an owner of wallet Alice (`ext_wal_alice`). It is a member of key quorum Treasury (`…`). Its owner is key MFkw…dBQA== (seeded as `alice`) or user alice@example.com (`…`). Sign with key MFkw…dBQA== (seeded as `alice`) or a key of user alice@example.com.',
   ],
   'no signature': [
     calling('updateWallet', { path: alice, body: rename }),
-    'The request is not signed, and wallet Alice (`ext_wal_alice`) has an owner. Its owner is key MFkw…dBQA== (seeded as `alice`) or user `…`. Sign `data.signature_check.expected_payloads`[0] with key MFkw…dBQA== (seeded as `alice`) or a key of user `…`.',
+    'The request is not signed, and wallet Alice (`ext_wal_alice`) has an owner. Its owner is key MFkw…dBQA== (seeded as `alice`) or user alice@example.com (`…`). Sign `data.signature_check.expected_payloads`[0] with key MFkw…dBQA== (seeded as `alice`) or a key of user alice@example.com.',
   ],
   'a URL that ends in a slash': [
     calling(
@@ -287,7 +287,7 @@ export const mistakes: Readonly<Record<string, readonly [make: Make, hint: strin
       { path: alice, body: rename },
       signedBy(() => 'Hello'),
     ),
-    "Signature 1 verifies under no key of the owner of wallet Alice (`ext_wal_alice`): another key signed, or another text was signed. Its owner is key MFkw…dBQA== (seeded as `alice`) or user `…`. Compare the text that you sign with `data.signature_check.expected_payloads`[0], and your key with the owner's.",
+    "Signature 1 verifies under no key of the owner of wallet Alice (`ext_wal_alice`): another key signed, or another text was signed. Its owner is key MFkw…dBQA== (seeded as `alice`) or user alice@example.com (`…`). Compare the text that you sign with `data.signature_check.expected_payloads`[0], and your key with the owner's.",
   ],
   'the signature header of a brand': [
     calling(
@@ -303,11 +303,23 @@ export const mistakes: Readonly<Record<string, readonly [make: Make, hint: strin
       { path: treasury, body: rename },
       { signWith: [aliceKey.privateKey, aliceKey.privateKey] },
     ),
-    'Wallet Treasury (`ext_wal_treasury`) needs 2 signatures of its owner, key quorum `…`, and 1 of 2 sent counts: a key counts once. Add 1 more by key MFkw…3lsg== (seeded as `bob`) or key MFkw…WB7w== (seeded as `carol`), separated by commas.',
+    'Wallet Treasury (`ext_wal_treasury`) needs 2 signatures of its owner, key quorum Treasury (`…`), and 1 of 2 sent counts: a key counts once. Add 1 more by key MFkw…3lsg== (seeded as `bob`) or key MFkw…WB7w== (seeded as `carol`), separated by commas.',
   ],
   'fewer signatures than the threshold': [
     calling('updateWallet', { path: treasury, body: rename }, { signWith: [carolKey.privateKey] }),
-    'Wallet Treasury (`ext_wal_treasury`) needs 2 signatures of its owner, key quorum `…`, and 1 of 1 sent counts. Add 1 more by key MFkw…dBQA== (seeded as `alice`) or key MFkw…3lsg== (seeded as `bob`), separated by commas.',
+    'Wallet Treasury (`ext_wal_treasury`) needs 2 signatures of its owner, key quorum Treasury (`…`), and 1 of 1 sent counts. Add 1 more by key MFkw…dBQA== (seeded as `alice`) or key MFkw…3lsg== (seeded as `bob`), separated by commas.',
+  ],
+  'a quorum without a name that is short': [
+    async (sandbox) => {
+      const owner_id = await made(sandbox, 'createKeyQuorum', {
+        ...{ public_keys: [aliceKey.publicKey, bobKey.publicKey, carolKey.publicKey] },
+        authorization_threshold: 2,
+      });
+      const wallet = await created(sandbox, { chain_type: 'ethereum', display_name: 'Joint', owner_id });
+      const input = { path: { wallet_id: wallet.id }, body: rename };
+      return calling('updateWallet', input, { signWith: [carolKey.privateKey] })(sandbox);
+    },
+    'Wallet Joint (`…`) needs 2 signatures of its owner, the key quorum of alice, bob and carol (`…`), and 1 of 1 sent counts. Add 1 more by key MFkw…dBQA== (seeded as `alice`) or key MFkw…3lsg== (seeded as `bob`), separated by commas.',
   ],
   'an expired request': [
     calling('listWallets', {}, expired),
@@ -449,14 +461,14 @@ export const mistakes: Readonly<Record<string, readonly [make: Make, hint: strin
   ],
   'an unfunded wallet': [
     async (sandbox) => {
-      const { id } = await created(sandbox);
+      const { id } = await created(sandbox, { chain_type: 'ethereum', display_name: 'Till' });
       return calling('transferFromWallet', { path: { wallet_id: id }, body: transfer('2.5') })(sandbox);
     },
-    'The balance of `…` on base: expected 2.5 eth, got 0 eth. Run `custos faucet … 2.5 --chain base --gas`, which adds the rest and the gas for fees.',
+    'The balance of wallet Till (`…`) on base: expected 2.5 ETH, got 0 ETH. Run `custos faucet … 2.5 --chain base --gas`, which adds the rest and the gas for fees.',
   ],
   'an unfunded wallet whose policy denies the transaction as well': [
     denied({ method: 'eth_sendTransaction', ...condition('lte', 'value', '10') }, sentTransaction),
-    'The balance of `…` on base: expected … eth, got 0 eth. A policy denies the request, also with enough funds. Policy Limits (`…`): the rule `Small` requires `ethereum_transaction.value` to be at most `10`, and it is `100`. Run `custos faucet … --chain base --gas`, which adds the rest and the gas for fees. Send a request that the rule allows, or change the rule.',
+    'The balance of `…` on base: expected … ETH, got 0 ETH. A policy denies the request, also with enough funds. Policy Limits (`…`): the rule `Small` requires `ethereum_transaction.value` to be at most 0.00000000000000001 ETH (`10`), and it is 0.0000000000000001 ETH (`100`). Run `custos faucet … --chain base --gas`, which adds the rest and the gas for fees. Send a request that the rule allows, or change the rule.',
   ],
   'a chain that the transfer does not have': [
     calling('transferFromWallet', { path: acme, body: transfer('1', 'solana') }),
@@ -482,7 +494,7 @@ export const mistakes: Readonly<Record<string, readonly [make: Make, hint: strin
   ],
   'a value above the limit of a policy': [
     denied(condition('lte', 'value', '10'), transaction),
-    'Policy Limits (`…`): the rule `Small` requires `ethereum_transaction.value` to be at most `10`, and it is `100`. Send a request that the rule allows, or change the rule.',
+    'Policy Limits (`…`): the rule `Small` requires `ethereum_transaction.value` to be at most 0.00000000000000001 ETH (`10`), and it is 0.0000000000000001 ETH (`100`). Send a request that the rule allows, or change the rule.',
   ],
   'a recipient that a policy does not name': [
     denied(condition('eq', 'to', `0x${'22'.repeat(20)}`), transaction),
@@ -494,15 +506,15 @@ export const mistakes: Readonly<Record<string, readonly [make: Make, hint: strin
   ],
   'a value that must be less': [
     denied(condition('lt', 'value', '100'), transaction),
-    'Policy Limits (`…`): the rule `Small` requires `ethereum_transaction.value` to be less than `100`, and it is `100`. Send a request that the rule allows, or change the rule.',
+    'Policy Limits (`…`): the rule `Small` requires `ethereum_transaction.value` to be less than 0.0000000000000001 ETH (`100`), and it is 0.0000000000000001 ETH (`100`). Send a request that the rule allows, or change the rule.',
   ],
   'a value below the least of a policy': [
     denied(condition('gte', 'value', '101'), transaction),
-    'Policy Limits (`…`): the rule `Small` requires `ethereum_transaction.value` to be at least `101`, and it is `100`. Send a request that the rule allows, or change the rule.',
+    'Policy Limits (`…`): the rule `Small` requires `ethereum_transaction.value` to be at least 0.000000000000000101 ETH (`101`), and it is 0.0000000000000001 ETH (`100`). Send a request that the rule allows, or change the rule.',
   ],
   'a value that must be more': [
     denied(condition('gt', 'value', '100'), transaction),
-    'Policy Limits (`…`): the rule `Small` requires `ethereum_transaction.value` to be more than `100`, and it is `100`. Send a request that the rule allows, or change the rule.',
+    'Policy Limits (`…`): the rule `Small` requires `ethereum_transaction.value` to be more than 0.0000000000000001 ETH (`100`), and it is 0.0000000000000001 ETH (`100`). Send a request that the rule allows, or change the rule.',
   ],
   'a recipient that a policy excludes': [
     denied(condition('neq', 'to', stranger), transaction),
@@ -525,7 +537,7 @@ export const mistakes: Readonly<Record<string, readonly [make: Make, hint: strin
       const upTo = { field_source: 'reference', field: `aggregation.${total}`, operator: 'lte', value: '50' };
       return denied({ conditions: [upTo] }, transaction)(sandbox);
     },
-    'Policy Limits (`…`): the rule `Small` requires the sum Sent per hour (`…`), which counts this request, to be at most `50`, and it is `100`. Send less, wait until earlier amounts leave the window of the sum, or change the rule.',
+    'Policy Limits (`…`): the rule `Small` requires the sum Sent per hour (`…`), which counts this request, to be at most 0.00000000000000005 ETH (`50`), and it is 0.0000000000000001 ETH (`100`). Send less, wait until earlier amounts leave the window of the sum, or change the rule.',
   ],
   'typed data for another chain': [
     denied(
@@ -552,6 +564,28 @@ export const mistakes: Readonly<Record<string, readonly [make: Make, hint: strin
       tokenTransfer(10),
     ),
     'Policy Limits (`…`): the rule `Small` requires `ethereum_calldata.transfer.value` to be at most `5`, and it is `10`. Send a request that the rule allows, or change the rule.',
+  ],
+  'more of a token than a policy allows': [
+    denied(
+      {
+        conditions: [
+          {
+            ...{ field_source: 'ethereum_calldata', field: 'transfer.value', operator: 'lte' },
+            ...{ value: '5000000', abi: transferAbi },
+          },
+        ],
+      },
+      {
+        ...tokenTransfer(12_500_000),
+        params: {
+          transaction: {
+            ...tokenTransfer(12_500_000).params.transaction,
+            ...{ to: '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913', chain_id: 8453 },
+          },
+        },
+      },
+    ),
+    'Policy Limits (`…`): the rule `Small` requires `ethereum_calldata.transfer.value` to be at most 5 USDC (`5000000`), and it is 12.5 USDC (`12500000`). Send a request that the rule allows, or change the rule.',
   ],
   'call data of another function': [
     denied(
@@ -581,11 +615,11 @@ export const mistakes: Readonly<Record<string, readonly [make: Make, hint: strin
   ],
   'a rule that denies': [
     denied({ ...condition('gt', 'value', '10'), name: 'Large', action: 'DENY' }, transaction),
-    'Policy Limits (`…`): the rule `Large` denies `eth_signTransaction` when `ethereum_transaction.value` is `100`; expected a request that it does not deny. Change the request, or the rule that denies it.',
+    'Policy Limits (`…`): the rule `Large` denies `eth_signTransaction` when `ethereum_transaction.value` is 0.0000000000000001 ETH (`100`); expected a request that it does not deny. Change the request, or the rule that denies it.',
   ],
   'a user who is not verified': [
     unverified,
-    'The KYC verification of user `…` by `bridge` (sandbox): expected the status `active`, with `payout_fiat`, got `incomplete`, where `requirements_due` is `terms_of_service`. POST /v1/users/…/kyc/tos returns the link where the terms of service are accepted; in tests POST /_sandbox/verifications with `"outcome": "terms_accepted"` decides.',
+    'The KYC verification of user unverified… (`…`) by `bridge` (sandbox): expected the status `active`, with `payout_fiat`, got `incomplete`, where `requirements_due` is `terms_of_service`. POST /v1/users/…/kyc/tos returns the link where the terms of service are accepted; in tests POST /_sandbox/verifications with `"outcome": "terms_accepted"` decides.',
   ],
   'a fault rule': [
     async (sandbox) => {

@@ -198,7 +198,7 @@ describe('the hint of a refusal', () => {
       status: 400,
       kind: 'policy',
       hint: expect.stringContaining(
-        'the rule `Transactions up to 0.1 ether` requires `ethereum_transaction.value` to be at most `100000000000000000`, and it is `100000000000000001`',
+        'the rule `Transactions up to 0.1 ether` requires `ethereum_transaction.value` to be at most 0.1 ETH (`100000000000000000`), and it is 0.100000000000000001 ETH (`100000000000000001`)',
       ),
       evidence: { outcome: 'no_rule_matched' },
     });
@@ -430,7 +430,7 @@ describe('the hint says what is wrong:', () => {
     const input = { path: alice, body: rename };
     const { hint } = await hintOf('updateWallet', input, { signWith: [bobKey.privateKey] });
     expect(hint).toMatch(
-      /^Signed with key MFkw….* \(seeded as `bob`\), which is not an owner of wallet Alice \(`ext_wal_alice`\)\..* Its owner is key MFkw….* \(seeded as `alice`\) or user `did:service:\w+`\. Sign with key /,
+      /^Signed with key MFkw….* \(seeded as `bob`\), which is not an owner of wallet Alice \(`ext_wal_alice`\)\..* Its owner is key MFkw….* \(seeded as `alice`\) or user alice@example\.com \(`did:service:\w+`\)\. Sign with key /,
     );
     const pair = generateKeyPairSync('ec', { namedCurve: 'P-256' });
     const spki = pair.publicKey.export({ format: 'der', type: 'spki' }).toString('base64');
@@ -439,7 +439,7 @@ describe('the hint says what is wrong:', () => {
     const pkcs8 = pair.privateKey.export({ format: 'der', type: 'pkcs8' }).toString('base64');
     const other = await hintOf('updateWallet', input, { signWith: [pkcs8] });
     expect(other.hint).toContain(
-      `which is not an owner of wallet Alice (\`ext_wal_alice\`). It is a member of the key quorum \`${(body as { id: string }).id}\` (Ops).`,
+      `which is not an owner of wallet Alice (\`ext_wal_alice\`). It is a member of key quorum Ops (\`${(body as { id: string }).id}\`).`,
     );
   });
 
@@ -456,7 +456,7 @@ describe('the hint says what is wrong:', () => {
     expect(native).toMatchObject({ status: 400, kind: 'chain' });
     expect(native.hint).toMatch(
       new RegExp(
-        `^The balance of \`${address}\` on base: expected 0\\.1\\d* eth, got 0 eth\\. Run \`custos faucet ${address} 0\\.1\\d* --chain base --gas\`, which adds the rest and the gas for fees\\.$`,
+        `^The balance of \`${address}\` on base: expected 0\\.1\\d* ETH, got 0 ETH\\. Run \`custos faucet ${address} 0\\.1\\d* --chain base --gas\`, which adds the rest and the gas for fees\\.$`,
       ),
     );
     const transfer = await hintOf('transferFromWallet', {
@@ -464,7 +464,7 @@ describe('the hint says what is wrong:', () => {
       body: { source: { asset: 'usdc', chain: 'base', amount: '2.5' }, destination: { address: to } },
     });
     expect(transfer.hint).toBe(
-      `The balance of \`${address}\` on base: expected 2.5 usdc, got 0 usdc. Run \`custos faucet ${address} 2.5 --chain base --asset usdc --gas\`, which adds the rest and the gas for fees.`,
+      `The balance of \`${address}\` on base: expected 2.5 USDC, got 0 USDC. Run \`custos faucet ${address} 2.5 --chain base --asset usdc --gas\`, which adds the rest and the gas for fees.`,
     );
   });
 

@@ -143,7 +143,7 @@ describe('a recorded request that is sent again', () => {
     const { id } = (await recorded()).at(-1)!;
     const { why } = (await control<RecordedExchange>('GET', `/requests/${id}`)).body;
     const [first, , last] = why!.repairs;
-    expect(first).toMatchObject({ operation: 'fundAddress', title: 'Add 0.2 eth and gas' });
+    expect(first).toMatchObject({ operation: 'fundAddress', title: 'Add 0.2 ETH and gas' });
     expect(last).toMatchObject({ kind: 'repeat', title: 'Send the request again' });
     const funded = await control('POST', '/faucet', (first as { body: unknown }).body);
     expect(funded.body).toMatchObject({

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import document from '../../../openapi/openapi.json' with { type: 'json' };
+import { amountText, baseUnits, unitOf } from '../../../src/engine/assets/amount-units.ts';
 import { compilePolicy, type RuleInput } from '../../../src/engine/policy/compile.ts';
 import {
   benchText,
@@ -9,8 +10,6 @@ import {
   saveCases,
 } from '../../../src/web/inspector/policies/bench.ts';
 import {
-  amountText,
-  baseUnits,
   type Condition,
   conditionText,
   declarationOf,
@@ -21,7 +20,6 @@ import {
   operatorText,
   prefixOf,
   sourcesOf,
-  unitOf,
   valueInputOf,
 } from '../../../src/web/inspector/policies/conditions.ts';
 import {

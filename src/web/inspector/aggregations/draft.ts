@@ -1,3 +1,4 @@
+import { type AmountUnit, amountText, unitOf } from '../../../engine/assets/amount-units.ts';
 import type {
   AggregationGroupBy,
   AggregationMetric,
@@ -5,7 +6,7 @@ import type {
 } from '../../../generated/schemas.ts';
 import type { SandboxAggregation } from '../../../sandbox/generated/schemas.ts';
 import { groupedText } from '../names.ts';
-import { type AmountUnit, amountText, type Condition, unitOf } from '../policies/conditions.ts';
+import type { Condition } from '../policies/conditions.ts';
 import { exampleAbi, readObject } from '../policies/draft.ts';
 
 /** An aggregation while it is edited. The server checks what it contains. */

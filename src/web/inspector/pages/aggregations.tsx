@@ -1,4 +1,5 @@
 import { Plus, Sigma } from 'lucide';
+import type { AmountUnit } from '../../../engine/assets/amount-units.ts';
 import type { SandboxAggregation, SandboxAggregationSum } from '../../../sandbox/generated/schemas.ts';
 import { lowestLimit, sumText, unitOfSums, usedShare } from '../aggregations/draft.ts';
 import { NewForm } from '../aggregations/form.tsx';
@@ -17,7 +18,7 @@ import { Empty } from '../parts/states.tsx';
 import { Age, ExactTime } from '../parts/time.tsx';
 import { everyPage, useLoaded, useReload } from '../parts/use-loaded.tsx';
 import type { Column } from '../parts/virtual-table.tsx';
-import { type AmountUnit, type Condition, conditionText, operatorText } from '../policies/conditions.ts';
+import { type Condition, conditionText, operatorText } from '../policies/conditions.ts';
 import { interruption, requests } from '../requests/request-feed.tsx';
 import { goTo } from '../router.tsx';
 import { hrefOf } from '../routes.ts';

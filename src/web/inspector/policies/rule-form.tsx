@@ -1,14 +1,12 @@
 import { useSignal } from '@preact/signals';
 import { ArrowDown, ArrowUp, Plus, Trash2 } from 'lucide';
+import { type AmountUnit, amountText, baseUnits, unitOf } from '../../../engine/assets/amount-units.ts';
 import { groupedText } from '../names.ts';
 import { Icon } from '../parts/icon.tsx';
 import { Marked } from '../parts/prose.tsx';
 import { chainTypes } from '../wallet-facts.ts';
 import {
-  type AmountUnit,
   aboutSource,
-  amountText,
-  baseUnits,
   type Condition,
   declarationOf,
   fieldsOf,
@@ -19,7 +17,6 @@ import {
   prefixOf,
   sourcesOf,
   sumOf,
-  unitOf,
   valueInputOf,
 } from './conditions.ts';
 import {

@@ -1,3 +1,4 @@
+import { unitOf } from '../../../engine/assets/amount-units.ts';
 import type {
   PolicyConditionTrace,
   PolicyRuleTrace,
@@ -6,7 +7,7 @@ import type {
 } from '../../../sandbox/generated/schemas.ts';
 import { Named } from '../parts/copy.tsx';
 import { Label } from '../parts/label.tsx';
-import { conditionText, observedText, unitOf } from '../policies/conditions.ts';
+import { conditionText, observedText } from '../policies/conditions.ts';
 import { hrefOf } from '../routes.ts';
 import { outcomeText } from '../texts.ts';
 
