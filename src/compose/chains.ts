@@ -89,9 +89,9 @@ export function sandboxChains(
   const { prices } = simulated;
   // Both environments are simulated, independently of each other.
   const environments = ['sandbox', 'production'] as const;
-  const office = { ids, prices, pageOf, supports, environments };
-  const fiat = simulated.fiat(office);
-  const cards = simulated.cards({ ...office, secret: cardSecret });
+  const shared = { ids, prices, pageOf, supports, environments };
+  const fiat = simulated.fiat(shared);
+  const cards = simulated.cards({ ...shared, secret: cardSecret });
   const chains: Chains = {
     find: (caip2) => real.find(caip2) ?? simulated.find(caip2),
     // A chain that now has a real node may have been simulated in this folder before.

@@ -241,7 +241,7 @@ interface Page {
   readonly next_cursor?: unknown;
 }
 
-/** Replaces each reference in a body by the id, the address or the key to which it refers. */
+/** Replaces each reference in a body with the id, the address or the key to which it refers. */
 async function resolved(
   run: Run,
   value: unknown,

@@ -70,7 +70,7 @@ function linkTo(settings: SignerSettings): SignerLink {
 }
 
 /**
- * Replaces this process by a signer that may write to its state folder. `args` are the arguments of the signer's
+ * Replaces this process with a signer that may write to its state folder. `args` are the arguments of the signer's
  * entry point.
  */
 export function becomeSigner(settings: OwnSignerSettings, state: string, args: readonly string[]): never {

@@ -54,7 +54,7 @@ export interface StatefulParts {
 export interface WholeState {
   /** Saves a snapshot of the current state. It contains everything that was acknowledged before. */
   save(): Promise<Snapshot>;
-  /** Replaces the state by that of a snapshot. A sandbox with a data folder moves the snapshot's file there. */
+  /** Replaces the state with that of a snapshot. A sandbox with a data folder moves the snapshot's file there. */
   load(snapshot: Snapshot, file: string | undefined): Promise<void>;
   /** Resets to the state after the start. */
   reset(): Promise<void>;
@@ -105,7 +105,7 @@ export async function wholeState(parts: StatefulParts, first: boolean): Promise<
     reset: () =>
       gate.whileHeld(async () => {
         await replace(parts, () =>
-          pristine === undefined ? plantAnew(parts, start) : restore(parts, pristine),
+          pristine === undefined ? resetToSeeds(parts, start) : restore(parts, pristine),
         );
         if (pristine !== undefined) keepKey(parts, pristine);
         pristine ??= await capture(parts);
@@ -205,7 +205,7 @@ export function adopt(
   cards.setUp(state.areCardsUp);
 }
 
-async function plantAnew(parts: StatefulParts, start: SnapshotState['entropy']): Promise<void> {
+async function resetToSeeds(parts: StatefulParts, start: SnapshotState['entropy']): Promise<void> {
   const { database, chains, clock, fiat, cards, randomness } = parts;
   await resetDatabase(database);
   await chains.reset();

@@ -31,7 +31,7 @@ export function programName(script = process.argv[1] ?? ''): string {
 }
 
 /**
- * Replaces `custos` at the start of each command, in backticks or after a prompt, by the words with which the user
+ * Replaces `custos` at the start of each command, in backticks or after a prompt, with the words with which the user
  * starts this program.
  */
 export function asStarted(text: string): string {

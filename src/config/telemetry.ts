@@ -39,8 +39,8 @@ export function telemetrySettings(
     compression: readCompression(faults, COMPRESSION, env[COMPRESSION] || 'gzip'),
   };
   if (found.url !== undefined) return { ...found, url: found.url };
-  const useless = own.filter((key) => value(key) !== undefined).map(name);
-  if (useless.length > 0) faults.push(`${useless.join(', ')}: ${name('otlpUrl')} is missing`);
+  const ignored = own.filter((key) => value(key) !== undefined).map(name);
+  if (ignored.length > 0) faults.push(`${ignored.join(', ')}: ${name('otlpUrl')} is missing`);
   return undefined;
 }
 

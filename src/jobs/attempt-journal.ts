@@ -9,7 +9,7 @@ export interface AttemptJournal {
   forget(): Promise<void>;
 }
 
-const MAX_TOGETHER = 200;
+const MAX_PER_WRITE = 200;
 /** How many times a write is tried, because its transaction may conflict with another one. */
 const TRIES = 3;
 
@@ -49,7 +49,7 @@ export function startAttemptJournal({ services, inUnit }: JobContext): AttemptJo
     while (waiting.length > 0) {
       // Waits for other outcomes in the same turn of the event loop.
       await new Promise((resolve) => setImmediate(resolve));
-      const entries = waiting.splice(0, MAX_TOGETHER);
+      const entries = waiting.splice(0, MAX_PER_WRITE);
       if (entries.length > 0) await write(entries, TRIES);
     }
     writing = undefined;

@@ -127,7 +127,7 @@ function end(worker: Worker, ending: Ending): void {
 async function work(worker: Worker): Promise<boolean> {
   for (;;) {
     await sendAll(worker).catch((failure: unknown) => end(worker, { failure }));
-    // Also after a failure: no other process may claim the endpoint while requests to it are in progress.
+    // Wait even after a failure: no other process may claim the endpoint while requests to it are in progress.
     while (worker.running.size > 0) await nextChange(worker);
     const { ending, endpoint } = worker;
     if (ending === 'forgotten') return false;

@@ -22,12 +22,12 @@ const BATCH = 20;
 export function followExternalSteps({ services, inUnit }: JobContext): Job {
   const { clock, log } = services;
   const report = outagesIn(log, 'external steps could not be followed; they are tried again');
-  const askers = externalSteps(services);
-  const kinds = Object.keys(askers) as ExternalKind[];
+  const pollers = externalSteps(services);
+  const kinds = Object.keys(pollers) as ExternalKind[];
 
   const ask = async (due: DueExternalStep): Promise<ExternalProgress> => {
     try {
-      return (await askers[due.kind]?.(due)) ?? { kind: 'waiting' };
+      return (await pollers[due.kind]?.(due)) ?? { kind: 'waiting' };
     } catch (err) {
       report(due.kind, err);
       return { kind: 'waiting' };

@@ -9,7 +9,7 @@ const BATCH = 20;
 /** The maximum number of concurrent units of work, however many chains respond at the same moment. */
 const UNITS_AT_ONCE = 4;
 /** How long after a failed call of the chain a step is read again. */
-const AGAIN_MS = 2000;
+const RETRY_MS = 2000;
 
 /**
  * Creates the job that reads the movements in the transactions of wallet actions whose outcome depends on them. Chains
@@ -45,9 +45,9 @@ export function readEffects({ services, inUnit: openUnit }: JobContext): Job {
       await Promise.all(
         due.map(async (each) => {
           const movements = await read(each);
-          const againMs = movements === undefined ? nowMs + AGAIN_MS : nowMs;
+          const nextReadMs = movements === undefined ? nowMs + RETRY_MS : nowMs;
           await inUnit((em, notes) =>
-            storeEffects({ em, notes }, each, { found: movements, nowMs: againMs }),
+            storeEffects({ em, notes }, each, { found: movements, nowMs: nextReadMs }),
           );
         }),
       );

@@ -179,7 +179,7 @@ function startLoop(job: Job, log: Log, observe: ObserveJob | undefined) {
   function wake(): void {
     isWoken = true;
     if (failures >= 2) return;
-    // `wakeSoon` must not replace the timer below by a later one.
+    // `wakeSoon` must not replace the timer below with a later one.
     isIdling = false;
     rest(0);
   }

@@ -57,9 +57,9 @@ const EVERY_MS = 1_000;
  */
 const IDENTIFIED_ROUNDS = 5;
 /** The interval of checks while it is uncertain which database responds. */
-const AGAIN_MS = 100;
+const RECHECK_MS = 100;
 /** How long a request waits for certainty, and how often it checks. */
-const PATIENCE_MS = 1_000;
+const MAX_WAIT_MS = 1_000;
 const PAUSE_MS = 20;
 /** How many acknowledged changes without a known place in the log are kept, at least. */
 const REMEMBERED = 1_000;
@@ -328,7 +328,7 @@ export function watchRestores({
       try {
         await look();
       } catch (error) {
-        if (doubts !== settledDoubts) setTimeout(again, AGAIN_MS).unref();
+        if (doubts !== settledDoubts) setTimeout(again, RECHECK_MS).unref();
         throw error;
       }
       return doubts !== settledDoubts;
@@ -337,7 +337,7 @@ export function watchRestores({
     freeze: {
       reason,
       async settled() {
-        for (let waitedMs = 0; reason() === UNCERTAIN && waitedMs < PATIENCE_MS; waitedMs += PAUSE_MS) {
+        for (let waitedMs = 0; reason() === UNCERTAIN && waitedMs < MAX_WAIT_MS; waitedMs += PAUSE_MS) {
           await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
         }
         return reason();

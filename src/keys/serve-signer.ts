@@ -217,7 +217,7 @@ export async function claimSocket({ path, isForGroup }: SocketPlace): Promise<vo
 const inMemory: ReadonlySet<number> = new Set([0x01021994, 0x858458f6]);
 
 /**
- * Requires a folder that only this user can write. Returns whether the folder is in memory, so that a restart of the
+ * Requires a folder that only this user can write to. Returns whether the folder is in memory, so that a restart of the
  * machine empties it.
  *
  * @throws StartError

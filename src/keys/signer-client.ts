@@ -52,7 +52,7 @@ interface SignerKeyStoreOptions {
   readonly contracts?: readonly string[];
 }
 
-/** The connection that calls use at the moment. */
+/** The connection that calls currently use. */
 interface Current {
   readonly connection: SignerConnection;
   readonly link: SignerLink;
@@ -192,7 +192,7 @@ export async function openSignerKeyStore(
     checkKeysBy(check) {
       checkKeys = check;
     },
-    check: checkedOnceAWhile(async () => {
+    check: withCachedResult(async () => {
       if (current === undefined) throw new SignerUnavailableError('the signer is being restarted');
       await sealAndOpen(keyStore);
     }),
@@ -248,7 +248,7 @@ async function sealAndOpen(keyStore: KeyStore): Promise<void> {
   await keyStore.open(sealed, checkBinding);
 }
 
-function checkedOnceAWhile(work: () => Promise<void>): () => Promise<void> {
+function withCachedResult(work: () => Promise<void>): () => Promise<void> {
   let last: { readonly startedMs: number; readonly result: Promise<void> } | undefined;
   return async () => {
     const startedMs = performance.now();

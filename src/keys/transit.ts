@@ -122,7 +122,7 @@ const SHORTEST_PAUSE_MS = 1_000;
 /** The maximum pause after a failure. For short leases, the pause is an eighth of the lease. */
 const RETRY_MS = 30_000;
 /** How often to check a token that never expires or that another program renews. The file may contain a new token. */
-const LOOK_MS = 600_000;
+const CHECK_MS = 600_000;
 const LONGEST_PAUSE_MS = 86_400_000;
 
 /** How a token is kept valid. */
@@ -143,30 +143,34 @@ export async function keepTokenAlive(
   { signal, report, pause = pauseUnnoticed }: TokenRenewal,
 ): Promise<void> {
   let leaseMs = 0;
-  let trouble: string | undefined;
-  const say = (msg: string | undefined, fields: object = {}): void => {
-    if (msg !== undefined && msg !== trouble) report({ key: client.keyId, ...fields }, msg);
-    trouble = msg;
+  let problem: string | undefined;
+  const reportOnce = (msg: string | undefined, fields: object = {}): void => {
+    if (msg !== undefined && msg !== problem) report({ key: client.keyId, ...fields }, msg);
+    problem = msg;
   };
   while (!signal.aborted) {
-    let pauseMs = LOOK_MS;
+    let pauseMs = CHECK_MS;
     try {
       // Another program may have written a token with a longer lease.
       await client.readToken();
       const found = await lookUp(client);
-      if (found.ttlMs === 0) say(undefined);
+      if (found.ttlMs === 0) reportOnce(undefined);
       else if (found.isRenewable) {
         const renewedMs = await renew(client);
         // The service grants shorter and shorter leases when a token approaches its maximum lifetime.
         const isAtItsEnd = renewedMs < leaseMs * 0.9;
-        say(isAtItsEnd ? LAST_LEASE : undefined, { ends_in_s: Math.round(renewedMs / 1000) });
+        reportOnce(isAtItsEnd ? LAST_LEASE : undefined, { ends_in_s: Math.round(renewedMs / 1000) });
         leaseMs = Math.max(leaseMs, renewedMs);
         pauseMs = renewedMs * PART_OF_LEASE;
       } else {
-        say(client.hasTokenFile ? undefined : NOT_RENEWABLE, { ends_in_s: Math.round(found.ttlMs / 1000) });
+        reportOnce(client.hasTokenFile ? undefined : NOT_RENEWABLE, {
+          ends_in_s: Math.round(found.ttlMs / 1000),
+        });
       }
     } catch (error) {
-      say('the token of the key management service cannot be renewed', { reason: (error as Error).message });
+      reportOnce('the token of the key management service cannot be renewed', {
+        reason: (error as Error).message,
+      });
       pauseMs = Math.min(RETRY_MS, leaseMs === 0 ? RETRY_MS : leaseMs / 8);
     }
     const limitedMs = Math.min(Math.max(pauseMs, SHORTEST_PAUSE_MS), LONGEST_PAUSE_MS);

@@ -153,7 +153,7 @@ export function requestRecord(
   { status, decision, code, body }: Outcome,
 ): AuditRecord {
   return {
-    ...beginningOf(state),
+    ...commonFieldsOf(state),
     appId: state.app?.id ?? null,
     request: audit.digest(state.method, state.target, state.rawBody),
     ids: idsOf(state, body),
@@ -162,7 +162,7 @@ export function requestRecord(
 }
 
 /** Returns the fields that all audit records of a request share. */
-function beginningOf(state: RequestState): Pick<AuditRecord, 'atMs' | 'by' | 'operation' | 'requestId'> {
+function commonFieldsOf(state: RequestState): Pick<AuditRecord, 'atMs' | 'by' | 'operation' | 'requestId'> {
   return {
     atMs: state.nowMs,
     by: actorOf(state),
@@ -302,7 +302,7 @@ export function afterCommitUnits(
   audit: AuditTrail | undefined,
 ): OpenUnit {
   if (audit === undefined) return openUnit;
-  return recordingChanges(openUnit, audit, () => ({ ...beginningOf(state), phase: 'after_commit' }));
+  return recordingChanges(openUnit, audit, () => ({ ...commonFieldsOf(state), phase: 'after_commit' }));
 }
 
 /** Records that a callback after the commit has refused the request. */

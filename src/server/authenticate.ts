@@ -176,14 +176,18 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
   // digest leaks nothing: a caller cannot approach an unknown digest byte by byte.
   const accepted = new LRUCache<string, CachedApp>({ max: MAX_CACHED });
 
-  const authenticateApp = async (state: RequestState, header: string, look: LookUp): Promise<void> => {
+  const authenticateApp = async (
+    state: RequestState,
+    header: string,
+    limitFailures: LookUp,
+  ): Promise<void> => {
     const digest = hash('sha256', header, 'base64');
     const cached = accepted.get(digest);
     if (cached !== undefined && cached.generation === apps.generation() && clock.now() < cached.untilMs) {
       acceptSecret(state, cached.app);
       return;
     }
-    await look(state, () => lookUp(state, header, digest));
+    await limitFailures(state, () => lookUp(state, header, digest));
   };
 
   const lookUp = async (state: RequestState, header: string, digest: string): Promise<void> => {
@@ -257,7 +261,7 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
   };
 
   // Callers with cached credentials bypass the limit, so failures from the same address do not lock them out.
-  const look =
+  const limitFailures =
     failures === undefined ? (_state: RequestState, work: () => Promise<void>) => work() : counted(failures);
 
   return async (state) => {
@@ -265,15 +269,15 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
     if (security === 'none') return await nameApp(state);
     if (security === 'oauth-client') {
       if (sendsCredentialsInBody(state) && !state.isBodyRead) return;
-      return await look(state, () => authenticateClient(state));
+      return await limitFailures(state, () => authenticateClient(state));
     }
     const header = state.headers.authorization;
     if (header === undefined && security === 'app-or-origin' && state.headers.origin !== undefined)
-      return await look(state, () => authenticateOrigin(state));
+      return await limitFailures(state, () => authenticateOrigin(state));
     if (header === undefined) throw new ApiError('missing_or_invalid_token');
     const token = security === 'app-or-user' ? parseBearer(header) : undefined;
-    if (token !== undefined) return await look(state, () => authenticateUser(state, token));
-    await authenticateApp(state, header, look);
+    if (token !== undefined) return await limitFailures(state, () => authenticateUser(state, token));
+    await authenticateApp(state, header, limitFailures);
   };
 }
 

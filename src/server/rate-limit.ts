@@ -146,7 +146,7 @@ export function createRateLimiter(options: RateLimitOptions): RateLimiter {
       return consume(limiter, key, costOf?.(state.body) ?? 1);
     },
     countPage(address, bytes) {
-      const points = 1 + Math.floor(bytes / BYTES_A_POINT);
+      const points = 1 + Math.floor(bytes / BYTES_PER_POINT);
       consume(ofAddress, networkOf(address), Math.min(points, options.points));
     },
     chargeGuess: (state) => chargeGuess(state, levels, onRefused),
@@ -239,8 +239,8 @@ function tooMany({ capacity, perSecond }: Allowance, level: number, headers?: Li
 }
 
 const FREE_SIGNATURES = 2;
-const SIGNATURES_A_POINT = 2;
-const BYTES_A_POINT = 64 * 1024;
+const SIGNATURES_PER_POINT = 2;
+const BYTES_PER_POINT = 64 * 1024;
 
 /**
  * Returns the points of a request: one; one for each wallet and user that it creates; one for every two authorization
@@ -251,8 +251,8 @@ function pointsOf({ body, rawBody, headers }: RequestState): number {
   const signatures = headers['service-authorization-signature'];
   const signed = typeof signatures === 'string' ? signatures.split(',').length : 0;
   const beyond = Math.max(0, signed - FREE_SIGNATURES);
-  const size = Math.floor(rawBody.length / BYTES_A_POINT);
-  return 1 + countCreatedResources(body) + Math.ceil(beyond / SIGNATURES_A_POINT) + size;
+  const size = Math.floor(rawBody.length / BYTES_PER_POINT);
+  return 1 + countCreatedResources(body) + Math.ceil(beyond / SIGNATURES_PER_POINT) + size;
 }
 
 /** The members of a body whose items each create a resource. */

@@ -163,11 +163,11 @@ export async function resourcesOf(
   if (injected?.isOutcome === true) return undefined;
   const pathParameters = route?.params ?? {};
   const { data = {} } = bodyOf(answer);
-  const isAbout =
+  const hasResources =
     Object.keys(pathParameters).length > 0 ||
     'decision' in data ||
     route?.operation.id === 'getWalletByAddress';
-  if (refusals?.resources === undefined || app === undefined || !isAbout) return undefined;
+  if (refusals?.resources === undefined || app === undefined || !hasResources) return undefined;
   try {
     return await refusals.resources({
       ...{ appId: app.id, operation: route?.operation.id, pathParameters, data, body },

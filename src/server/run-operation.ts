@@ -316,7 +316,7 @@ async function settleFailure(
   try {
     if (isRefusal && error.keepsChanges) await keepChanges(unit, state, { audit: work.options.audit, error });
   } finally {
-    // Also after a failed commit: the rollback ends the transaction and returns the permit.
+    // Roll back even after a failed commit: the rollback ends the transaction and returns the permit.
     await unit.rollback();
   }
   if (isRefusal && error.code !== 'internal_error') {

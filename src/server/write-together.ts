@@ -7,9 +7,10 @@ interface PreparedResponse {
 }
 
 /**
- * How long responses wait for each other. After that, the next response that is ready is written with all waiting ones.
+ * The maximum time that a response waits for others. After that, the next response that is ready is written with all
+ * waiting ones.
  */
-const TOGETHER_MS = 1;
+const MAX_WAIT_MS = 1;
 
 let prepared: PreparedResponse[] = [];
 let firstAtMs = 0;
@@ -35,7 +36,7 @@ export const writeTogether: WriteResponse = (response, { status, headers }, text
     setImmediate(writePrepared);
   }
   prepared.push({ response, text });
-  if (nowMs - firstAtMs >= TOGETHER_MS) writePrepared();
+  if (nowMs - firstAtMs >= MAX_WAIT_MS) writePrepared();
 };
 
 function writePrepared(): void {

@@ -17,7 +17,7 @@ type CreateOrm = (options: Partial<Pick<Options, 'entities' | 'discovery'>>) => 
  */
 const discovered = new WeakMap<Entities, Map<Database['kind'], Orm>>();
 
-/** The metadata that the prototypes of entities refer to at the moment. */
+/** The metadata to which the prototypes of entities currently refer. */
 let decoratedWith: MetadataStorage | undefined;
 
 /**
@@ -34,7 +34,7 @@ function openOrm(kind: Database['kind'], entities: Entities, create: CreateOrm):
     const made = create({ entities: [...entities] });
     decoratedWith = made.getMetadata();
     known.set(kind, made);
-    return quickToFork(made);
+    return withCheapForks(made);
   }
   const metadata = first.getMetadata();
   const orm = create({ entities: [...entities], discovery: { skipSyncDiscovery: true } });
@@ -48,7 +48,7 @@ function openOrm(kind: Database['kind'], entities: Entities, create: CreateOrm):
   // Prototypes can refer to the metadata of one kind of database only: of the one that was opened last.
   if (decoratedWith !== metadata) metadata.decorate(em);
   decoratedWith = metadata;
-  return quickToFork(Object.assign(orm, { em, getMetadata: () => metadata }));
+  return withCheapForks(Object.assign(orm, { em, getMetadata: () => metadata }));
 }
 
 /**
@@ -58,7 +58,7 @@ function openOrm(kind: Database['kind'], entities: Entities, create: CreateOrm):
  * copies settings into the environment and the logger, which takes a tenth of the CPU of reading a wallet. The settings
  * do not change after the ORM is open.
  */
-function quickToFork(orm: Orm): Orm {
+function withCheapForks(orm: Orm): Orm {
   return Object.assign(orm, { config: Object.assign(orm.config, { sync: () => undefined }) });
 }
 

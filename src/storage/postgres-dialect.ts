@@ -55,11 +55,11 @@ where datname = current_database() and state = 'active' and pid <> pg_backend_pi
  */
 function keepHung({ pool, ask, isPooledByTransaction }: HungOptions): HungConnections {
   const kept = new Map<PoolClient, { isJudged: boolean; free(): void }>();
-  let looking: Promise<void> | undefined;
+  let checking: Promise<void> | undefined;
   let timer: NodeJS.Timeout | undefined;
   let isClosed = false;
 
-  async function look(): Promise<void> {
+  async function check(): Promise<void> {
     const judged = [...kept];
     const active = await ask!<ActiveBackend>(activeBackends).catch(() => undefined);
     for (const [client, connection] of judged) {
@@ -72,14 +72,14 @@ function keepHung({ pool, ask, isPooledByTransaction }: HungOptions): HungConnec
     if (isPooledByTransaction) return active.some(({ waits }) => waits);
     return active.some(({ pid }) => pid === (client as { processID?: number | null }).processID);
   }
-  const lookOnce = (): Promise<void> => {
+  const checkOnce = (): Promise<void> => {
     clearTimeout(timer);
-    looking ??= look().finally(() => {
-      looking = undefined;
+    checking ??= check().finally(() => {
+      checking = undefined;
       if (kept.size === 0) return;
-      timer = setTimeout(() => void lookOnce(), hasUnjudged() ? 0 : EVERY_MS).unref();
+      timer = setTimeout(() => void checkOnce(), hasUnjudged() ? 0 : EVERY_MS).unref();
     });
-    return looking;
+    return checking;
   };
   const hasUnjudged = (): boolean => [...kept.values()].some(({ isJudged }) => !isJudged);
   const isShort = (): boolean =>
@@ -96,12 +96,12 @@ function keepHung({ pool, ask, isPooledByTransaction }: HungOptions): HungConnec
       kept.set(client, { isJudged: false, free });
       // The response has arrived late, or the connection has ended.
       client.once('drain', free).once('end', free);
-      void lookOnce();
+      void checkOnce();
     },
     async connect() {
       // The running query may have started before the last connection was abandoned, so query once more.
-      for (let round = 0; round < 2 && isShort() && hasUnjudged(); round += 1) await lookOnce();
-      if (isShort()) throw noneForChanges(kept.size);
+      for (let round = 0; round < 2 && isShort() && hasUnjudged(); round += 1) await checkOnce();
+      if (isShort()) throw noConnectionError(kept.size);
       return pool.connect();
     },
     count: () => kept.size,
@@ -114,7 +114,7 @@ function keepHung({ pool, ask, isPooledByTransaction }: HungOptions): HungConnec
 }
 
 /** Creates the error for a change without a connection. Its code is PostgreSQL's for "too many connections". */
-function noneForChanges(hung: number): Error {
+function noConnectionError(hung: number): Error {
   const message = `no connection is left for changes: ${hung} wait for PostgreSQL, maybe for its synchronous standby`;
   return Object.assign(new Error(message), { code: '53300', severity: 'ERROR' });
 }

@@ -10,7 +10,7 @@ const keptByHand: Readonly<Record<string, string>> = {
   'src/server/server.ts: stopped': 'a server stops once',
   'src/jobs/attempt-journal.ts: writing': 'never rejects, and is cleared at its end',
   'src/observability/gauges.ts: current': 'never rejects, and is cleared at its end',
-  'src/storage/postgres-dialect.ts: looking': 'forgotten when it ends, and it catches its failure',
+  'src/storage/postgres-dialect.ts: checking': 'forgotten when it ends, and it catches its failure',
 };
 
 test('a promise is cached by `loadOnce`, which forgets the ones that were rejected', () => {

@@ -27,9 +27,9 @@ const FINAL_CONFIRMATIONS = 64n;
  * CHOICE: two checks of a used nonce are this many blocks apart: several minutes on Ethereum, a minute on most
  * rollups.
  */
-const NONCE_LOOKS_APART = 64n;
+const NONCE_CHECK_DISTANCE = 64n;
 /** CHOICE: two checks of a transaction that is no longer in its block are this many blocks apart. */
-const BLOCK_LOOKS_APART = 5n;
+const BLOCK_CHECK_DISTANCE = 5n;
 /** A node that is behind another by less than this lags. A larger distance is a contradiction. */
 const LAG_BLOCKS = 64n;
 
@@ -104,7 +104,7 @@ async function statusOutsideBlocks(
   views: readonly NodeView[],
 ): Promise<ChainStatus> {
   const others = views.filter((each) => each.kind !== 'included');
-  const look = { at: lowest(others.map(({ head }) => head)), distance: BLOCK_LOOKS_APART };
+  const look = { at: lowest(others.map(({ head }) => head)), distance: BLOCK_CHECK_DISTANCE };
   const known = others.filter((each) => each.kind === 'known');
   if (known.some(({ isInBlock }) => isInBlock)) return { kind: 'undecided' };
   if (known.length > 0) return { kind: 'pending', look };
@@ -137,7 +137,7 @@ async function statusOfUsedNonce(nodes: Nodes, sent: Sent, counts: readonly Coun
   const unfinal = counts.map(({ finalCount, head, finalBlock }) =>
     finalCount === undefined ? head - finalBlock : 0n,
   );
-  return { kind: 'gone', as: 'replaced', look: { at, distance: NONCE_LOOKS_APART + highest(unfinal) } };
+  return { kind: 'gone', as: 'replaced', look: { at, distance: NONCE_CHECK_DISTANCE + highest(unfinal) } };
 }
 
 /**

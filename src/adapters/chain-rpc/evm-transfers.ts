@@ -160,7 +160,7 @@ async function readFrom(source: TransferSource, range: Range): Promise<TransferP
   return { transfers, position: writeCursor(at), hasMore: at.block < last };
 }
 
-/** Returns the transfers of a block after a place, with watched recipients. */
+/** Returns the transfers to watched recipients that follow a place in a block. */
 async function watchedIn(
   { transfers, recipients: known }: FinalBlock,
   place: string | undefined,

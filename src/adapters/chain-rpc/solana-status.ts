@@ -84,9 +84,9 @@ function isShortfall(err: unknown, wire: Uint8Array): boolean {
  * CHOICE: checks of an expired blockhash are this many slots apart, about two minutes. A blockhash is valid for 150
  * blocks, so a blockhash that was still unknown at the first check is no longer valid at the second.
  */
-const EXPIRY_LOOKS_APART = 300n;
+const EXPIRY_CHECK_DISTANCE = 300n;
 /** CHOICE: two checks of a transaction that is no longer in its block are this many slots apart. */
-const BLOCK_LOOKS_APART = 32n;
+const BLOCK_CHECK_DISTANCE = 32n;
 /** A node that is behind another by less than this lags. A larger distance is a contradiction. */
 const LAG_SLOTS = 150n;
 
@@ -143,11 +143,11 @@ function isConsistentWithLag(view: NodeView, slot: bigint): boolean {
 function statusOutsideBlocks(views: readonly NodeView[]): ChainStatus {
   const others = views.filter((each) => each.kind !== 'included');
   const at = others.map(({ slot }) => slot).reduce((one, other) => (other < one ? other : one));
-  const look = { at, distance: BLOCK_LOOKS_APART };
+  const look = { at, distance: BLOCK_CHECK_DISTANCE };
   if (others.some(({ kind }) => kind === 'known')) return { kind: 'pending', look };
   const isExpired = others.every((each) => each.kind === 'unknown' && each.isExpired);
   if (!isExpired) return { kind: 'unknown', isExpired: false, look };
-  return { kind: 'gone', as: 'expired', look: { at, distance: EXPIRY_LOOKS_APART } };
+  return { kind: 'gone', as: 'expired', look: { at, distance: EXPIRY_CHECK_DISTANCE } };
 }
 
 async function viewOf(read: Read, hash: string, sent: SolanaTransaction): Promise<NodeView> {

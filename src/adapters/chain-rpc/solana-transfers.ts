@@ -187,8 +187,8 @@ function lowestSlot({ nodes, commitment }: SolanaTransfersOptions): Promise<numb
 /** Returns the next addresses of the round, and the addresses that wait to be continued. */
 async function nextAddresses(round: Round, { watched }: TransferReading) {
   const { from, to, unfinished = [] } = round;
-  const stay = { address: round.address, isEnded: round.isEnded, begun: [], waiting: unfinished };
-  if (round.isEnded || unfinished.length > MAX_UNFINISHED - PAGE_ADDRESSES) return stay;
+  const unchanged = { address: round.address, isEnded: round.isEnded, begun: [], waiting: unfinished };
+  if (round.isEnded || unfinished.length > MAX_UNFINISHED - PAGE_ADDRESSES) return unchanged;
   const addresses = await watched.nextOnSolana(round.address, PAGE_ADDRESSES);
   const turn = new Set(addresses);
   const waiting = unfinished.map((each) => (turn.has(each.address) ? { ...each, next: to } : each));

@@ -256,7 +256,7 @@ function serving({ now }: Services['machine']): (cell: OpenCell) => boolean {
     };
     inTurn(() => cell.checkReady()).then(
       () => end(true),
-      // Its heartbeats show whether the database responds. A response that is only late is not a fault.
+      // The cell's heartbeats show whether the database responds. A response that is only late is not a fault.
       (error: unknown) => end(isUnavailable(error) && state.isUsable),
     );
   };

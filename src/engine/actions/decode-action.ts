@@ -221,7 +221,7 @@ export function withoutSuffix(units: readonly ActionUnit[], suffix = '0x'): read
 const MAX_DEPTH = 8;
 
 /**
- * Replaces every call of an account to itself by the calls that it requests. Each of these needs its own permission;
+ * Replaces every call of an account to itself with the calls that it requests. Each of these needs its own permission;
  * without this, a self-call could bypass the rules on the calls inside it. Any other self-call is unreadable, because
  * its effect depends on the account's code.
  *

@@ -276,7 +276,7 @@ function pinnedAfter(
 }
 
 /**
- * Replaces the brand in a user id by the neutral word `service`, because a client signs ids that contain its own
+ * Replaces the brand in a user id with the neutral word `service`, because a client signs ids that contain its own
  * brand.
  */
 function neutralUserId(id: string): string {

@@ -110,7 +110,7 @@ export const MAX_SIGNATURES = 100;
 const RECOVERY_COST = 6;
 // Hashing this many bytes takes as long as one verification.
 const BYTES_PER_VERIFICATION = 128 * 1024;
-// Parsing and serializing a payload takes much longer than hashing it.
+// Parsing and serializing this many bytes takes as long as one verification.
 const BYTES_WRITTEN_PER_VERIFICATION = 8 * 1024;
 
 /** The result of verifying the signatures of one request. */

@@ -176,7 +176,7 @@ export function createSigningBudget({ most, room = ROOM, recorded = [] }: Signin
       slots.set(name, slot);
       slot.signedFor.add(entry);
       entry.fees.set(slot, fee === null ? undefined : BigInt(fee));
-      if (isHeld) giveTo(entry, slot);
+      if (isHeld) assignSlot(entry, slot);
     }
     remembered += kept.length;
   }
@@ -230,7 +230,7 @@ export function createSigningBudget({ most, room = ROOM, recorded = [] }: Signin
     }
     slots.set(name, slot);
     slot.signedFor.add(entry);
-    giveTo(entry, slot);
+    assignSlot(entry, slot);
     const before = fees.get(slot);
     if (before === undefined || (fee?.amount ?? 0n) > before) fees.set(slot, fee?.amount);
     const forgotten = leaving === undefined ? [] : [{ ...recordOf(leaving), slots: [] }];
@@ -255,7 +255,7 @@ function recordOf({ digest, untilMs, atOnce, held, fees }: Entry): RecordedReque
   return { digest, untilMs: Number.isFinite(untilMs) ? untilMs : null, atOnce, slots };
 }
 
-function giveTo(entry: Entry, slot: Slot): void {
+function assignSlot(entry: Entry, slot: Slot): void {
   slot.holder?.held.delete(slot);
   slot.holder = entry;
   entry.held.add(slot);
@@ -287,7 +287,7 @@ function transfersSlot(
       searched.add(other);
       const count = other.held.size - (wanted.holder === other ? 1 : 0);
       if (count >= other.most && !transfersSlot(other, wanted, changed, searched)) continue;
-      giveTo(other, slot);
+      assignSlot(other, slot);
       changed.add(other);
       return true;
     }

@@ -59,15 +59,15 @@ export function watchSilence({ silenceMs, responses, quietMs }: SilenceLimits, e
     return Math.min(left, Math.max(sentMs, responses.lastMs) + quietMs - nowMs);
   };
   let isOver = false;
-  const look = (): void => {
+  const check = (): void => {
     if (isOver) return;
     const left = leftMs();
     if (left <= 0) end();
-    else timer = setTimeout(lookLater, left);
+    else timer = setTimeout(checkLater, left);
   };
   // After a pause of this process, responses may have arrived that it has not read yet.
-  const lookLater = (): void => void setImmediate(look);
-  let timer = setTimeout(lookLater, leftMs());
+  const checkLater = (): void => void setImmediate(check);
+  let timer = setTimeout(checkLater, leftMs());
   return () => {
     isOver = true;
     clearTimeout(timer);

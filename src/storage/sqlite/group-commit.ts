@@ -72,7 +72,7 @@ interface Committed {
  * CHOICE: after this many transactions, a group is committed before its turn of the event loop ends, so that a long
  * turn does not delay its earliest transactions.
  */
-const MAX_TOGETHER = 64;
+const MAX_PER_GROUP = 64;
 
 /**
  * CHOICE: how long a group waits for a busy disk before it is committed anyway, ms. Other processes cannot write during
@@ -135,7 +135,7 @@ export function createGroupCommit(handle: GroupedHandle): GroupCommit {
     waiting ??= gather();
     const gathered = waiting;
     gathered.count += 1;
-    if (isDue || gathered.count === MAX_TOGETHER) flush();
+    if (isDue || gathered.count === MAX_PER_GROUP) flush();
     if (!hasWritten) return gathered.committed.then(() => undefined);
     gathered.onDisk ??= gathered.committed.then(({ onDisk }) => onDisk);
     return gathered.onDisk;

@@ -111,7 +111,7 @@ const DELEGATE_MARKER = '0x7702000000000000000000000000000000000000';
 /**
  * Rejects the delegate marker.
  *
- * CHOICE: the entry point replaces the marker by the delegate, which the request does not name.
+ * CHOICE: the entry point replaces the marker with the delegate, which the request does not name.
  */
 function refuseDelegateMarker({ factory }: { readonly factory?: string }): void {
   if (factory !== DELEGATE_MARKER) return;
