@@ -6,7 +6,7 @@ import { figureSize, isLong, noteFigure } from '../figures/figure.ts';
 import { type ServingCustos, serveCustos, temporaryFolder, waitFor } from '../support/run-custos.ts';
 
 // The process is killed during its work, repeatedly, on the same folder.
-const kills = figureSize({ short: 4, long: 100 });
+const kills = figureSize({ short: 2, long: 100 });
 const clients = 4;
 
 interface Acknowledged {

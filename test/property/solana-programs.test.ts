@@ -438,7 +438,7 @@ async function requireBalance(world: World): Promise<void> {
   }
 }
 
-const runs = process.env.TEST_LONG === undefined ? 8 : 600;
+const runs = process.env.TEST_LONG === undefined ? 5 : 600;
 
 const executors: Readonly<Record<string, () => Promise<LiteSvmModule | undefined>>> = {
   'the programs of this server': async () => undefined,

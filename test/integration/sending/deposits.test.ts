@@ -154,7 +154,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
 });
 
 const noop = () => undefined;
-const kills = process.env.TEST_LONG === undefined ? 3 : 30;
+const kills = process.env.TEST_LONG === undefined ? 2 : 30;
 
 /** Deposits one wei after the other until the server is killed. */
 async function keepGiving(custos: ServingCustos, address: string, onGiven: () => void): Promise<void> {

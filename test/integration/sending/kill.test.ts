@@ -3,7 +3,7 @@ import type { Transaction, Wallet } from '../../../src/generated/schemas.ts';
 import { type ServingCustos, serveCustos, temporaryFolder } from '../../support/run-custos.ts';
 
 // The process is killed between signing and broadcasting, repeatedly, on the same folder.
-const kills = process.env.TEST_LONG === undefined ? 3 : 60;
+const kills = process.env.TEST_LONG === undefined ? 2 : 60;
 const clients = 3;
 /** Acknowledged before each kill; another number each time, so that kills meet other moments. */
 const paymentsBefore = (kill: number): number => 5 + 3 * (kill % 7);

@@ -97,11 +97,15 @@ async function play(world: World): Promise<object[]> {
     } as const;
     const { body: quoted } = await call(sandbox, 'quoteWalletSwap', { path, body });
     const { body: begun } = await call(sandbox, 'executeWalletSwap', { path, body });
-    for (let round = 0; round < 4; round += 1) await world.settle();
-    const { body: ended } = await call(sandbox, 'getWalletAction', {
-      path: { ...path, action_id: begun.id },
-      query: { include: 'steps' },
-    });
+    const endOf = async () => {
+      const of = { ...path, action_id: begun.id };
+      return (await call(sandbox, 'getWalletAction', { path: of, query: { include: 'steps' } })).body;
+    };
+    let ended = await endOf();
+    for (let round = 0; round < 4 && ended.status === 'pending'; round += 1) {
+      await world.settle();
+      ended = await endOf();
+    }
     const { status, input_amount, output_amount, steps } = ended as SwapActionResponse;
     const { input_amount: asked, est_output_amount, minimum_output_amount } = quoted;
     played.push({

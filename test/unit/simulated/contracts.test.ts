@@ -6,6 +6,7 @@ import { pairAddress } from '../../../src/sandbox/simulated/chains/evm/contracts
 import { addReward, provenRewards } from '../../../src/sandbox/simulated/chains/evm/contracts/rewards.ts';
 import { deployVault, type VaultChange } from '../../../src/sandbox/simulated/chains/evm/contracts/vaults.ts';
 import { give } from '../../../src/sandbox/simulated/chains/evm/faucet.ts';
+import { isLong } from '../../figures/figure.ts';
 import { type SimulatedEvm, simulatedEvm } from './simulated-evm.ts';
 
 const usdc = '0x833589fcd6edb6e08f4c7c32d4f71b54bda02913';
@@ -79,7 +80,7 @@ test('the product of the reserves never falls, and no swap there and back gains'
       expect(evm.state.ledger.total(weth)).toBe(evm.state.ledger.balance(weth, ''));
       expect(balances(evm, router)).toEqual([0n, 0n, 0n, 0n]);
     }),
-    { numRuns: 15 },
+    { numRuns: isLong ? 300 : 6 },
   );
 });
 
@@ -171,7 +172,7 @@ test('deposit and withdrawal in one block never gain, and the vault covers all s
       }
       evm[Symbol.dispose]();
     }),
-    { numRuns: 25 },
+    { numRuns: isLong ? 500 : 10 },
   );
 });
 
