@@ -23,7 +23,7 @@ import {
   schemaOf,
   searchPathOf,
 } from '../storage/schema/cell-schema.ts';
-import { migrateDatabase, withDatabase } from './administration.ts';
+import { administerApps, migrateDatabase, withDatabase } from './administration.ts';
 
 /** A cell, as commands print it. */
 export interface ListedCell {
@@ -37,7 +37,10 @@ export interface ListedCell {
 }
 
 /** Runs `work` with the directory of the deployment's cells, and closes the directory. */
-async function withDirectory<T>(url: string, work: (directory: CellDirectory) => Promise<T>): Promise<T> {
+export async function withDirectory<T>(
+  url: string,
+  work: (directory: CellDirectory) => Promise<T>,
+): Promise<T> {
   const directory = openCellDirectory(url, () => undefined);
   try {
     return await work(directory);
@@ -63,6 +66,29 @@ export async function databaseOfApp(flags: DatabaseFlags, appId: string): Promis
   if (directoryUrl === undefined) return readDatabaseConfig(flags);
   const placed = await withDirectory(directoryUrl, (directory) => directory.find(appId));
   return readDatabaseConfig({ cell: placed ?? cells[0].name });
+}
+
+/**
+ * Requires that the directory places no app of a restored cell in another one: such an app was moved after the backup,
+ * and would be used in both cells.
+ *
+ * @throws StartError
+ */
+export async function requireOwnApps({ data, cell }: DatabaseFlags): Promise<void> {
+  if (data !== undefined) return;
+  const { directoryUrl, cells } = readCells();
+  const chosen =
+    cell === undefined && cells.length === 1 ? cells[0] : cells.find(({ name }) => name === cell);
+  if (directoryUrl === undefined || chosen === undefined) return;
+  const { name, databaseUrl: url } = chosen;
+  const apps = await administerApps({ kind: 'postgres', url }).listApps();
+  const ids = apps.map(({ id }) => id);
+  const [moved] = await withDirectory(directoryUrl, (directory) => directory.placedElsewhere(name, ids));
+  if (moved === undefined) return;
+  const { app_id: appId, cell: other } = moved;
+  throw new StartError(
+    `the app \`${appId}\` of this cell was moved to the cell \`${other}\`: remove it here first, with \`custos apps move ${appId} --to ${other}\``,
+  );
 }
 
 /**

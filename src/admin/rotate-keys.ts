@@ -1,8 +1,10 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { systemClock } from '../adapters/runtime.ts';
 import type { KeyStoreSettings } from '../config/signer.ts';
+import { StartError } from '../config/start-error.ts';
 import { masterKeysOfCodes, rotateTestCodes } from '../domain/access/apps/test-account-codes.ts';
 import { recordChange } from '../domain/access/operators/operator.ts';
+import { findUnfinishedMoves } from '../domain/base/processes/server-processes.ts';
 import {
   auditKeyBinding,
   depositInstructionsBinding,
@@ -279,6 +281,10 @@ async function rotateUnder(
   try {
     const advice = 'add the key they were sealed under to CUSTOS_PREVIOUS_MASTER_KEYS';
     await requireMasterKey(database, keyStore, advice);
+    const [leaving] = await findUnfinishedMoves(database.orm.em.fork());
+    // Its keys are not in their tables.
+    if (leaving !== undefined)
+      throw new StartError(`the app \`${leaving.appId}\` is being moved: finish or abort its move first`);
     return await rotateSealedKeys(keyStore, inUnitOf(unitsOf(database)), {
       onProgress,
       record({ em, notes }, moved) {

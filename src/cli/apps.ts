@@ -98,10 +98,47 @@ export function appsCommand(): Command {
         printApp(flags, app, `app id  ${app.id}\n\nThe new key is in the app's JWKS.`);
       }),
   );
+  apps.addCommand(moveCommand());
   apps.addCommand(vaultsCommand());
   apps.addCommand(operatorsCommand());
   return apps;
 }
+
+interface MoveFlags {
+  to: string;
+  abort?: boolean;
+  json?: boolean;
+}
+
+function moveCommand(): Command {
+  return new Command('move')
+    .description('move an app to another cell; its requests get 503 in the meantime')
+    .argument('<app-id>', 'id of the app')
+    .requiredOption('--to <cell>', 'the new cell')
+    .option('--abort', 'give up a move that was interrupted: the app stays in its cell')
+    .option('--json', 'print JSON')
+    .addHelpText('after', moveHelp)
+    .action(async (appId: string, { to, abort = false, json }: MoveFlags) => {
+      const { abortMove, moveApp } = await import('../admin/move-app.ts');
+      if (abort) {
+        const kept = await abortMove({ appId, to });
+        printApp(json === undefined ? {} : { json }, kept, `kept  ${appId}\n      in the cell ${kept.cell}`);
+        return;
+      }
+      const moved = await moveApp({ appId, to });
+      const text = `moved  ${appId}\n       ${moved.from} -> ${moved.to}, ${moved.rows} rows, requests refused for ${(moved.refused_ms / 1000).toFixed(1)} s`;
+      printApp(json === undefined ? {} : { json }, moved, text);
+    });
+}
+
+const moveHelp = `
+All servers must serve both cells. If the command is interrupted, run it again:
+it continues. See docs/scale.md.
+
+Example:
+  $ custos apps move cm3k8v0q1x5z7b2n4w6y9t0ra --to eu-2
+
+Exit codes: 0 success, 1 failure, 2 invalid usage.`;
 
 type ListedApp = {
   readonly id: string;

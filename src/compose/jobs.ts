@@ -18,7 +18,7 @@ import { runWalletActions } from '../jobs/run-wallet-actions.ts';
 import { type Job, type JobRunner, type ObserveJob, startJobs } from '../jobs/runner.ts';
 import { SEQUENCE_AUDIT, sequenceAudit } from '../jobs/sequence-audit.ts';
 import { SWEEP_EXPIRED, sweepExpired } from '../jobs/sweep-expired.ts';
-import type { RestoreWatch } from '../jobs/watch-restores.ts';
+import { type RestoreWatch, WATCH_RESTORES } from '../jobs/watch-restores.ts';
 import type { AuditTrail, WriteFreeze } from '../ports/audit.ts';
 import type { Services } from '../ports/operation-context.ts';
 import type { DelayDelivery } from '../ports/requests.ts';
@@ -131,6 +131,13 @@ export function startBesideRequests(
  * `find-due-work` only reads and wakes the others.
  */
 const runsDuringFreeze: ReadonlySet<string> = new Set([FIND_DUE_WORK, SEQUENCE_AUDIT]);
+
+/** Jobs that run while an app leaves the database, because they do nothing for a single app. */
+export const runsDuringMoves: ReadonlySet<string> = new Set([
+  ...runsDuringFreeze,
+  WATCH_RESTORES,
+  KEEP_PARTITIONS,
+]);
 
 /** Wraps a job so that it does nothing during a write freeze. */
 function unlessFrozen(job: Job, { reason }: WriteFreeze): Job {

@@ -39,7 +39,12 @@ import {
 import { OutboxEventEntity } from './base/events/outbox-event.entity.ts';
 import { FingerprintKeyEntity } from './base/fingerprints/fingerprint-key.entity.ts';
 import { IdempotencyRecordEntity } from './base/idempotency/idempotency-record.entity.ts';
-import { LockSecretEntity, ServerProcessEntity } from './base/processes/server-process.entity.ts';
+import {
+  AppMoveEntity,
+  LockSecretEntity,
+  MovedRowEntity,
+  ServerProcessEntity,
+} from './base/processes/server-process.entity.ts';
 import { UsedSignatureEntity } from './base/replay-protection/used-signature.entity.ts';
 import {
   AcceptedAccountEntity,
@@ -91,6 +96,7 @@ export const entities = [
   AggregationRecordEntity,
   AllowlistEntryEntity,
   AppEntity,
+  AppMoveEntity,
   AppSigningKeyEntity,
   AttachmentEntity,
   AuditCheckpointEntity,
@@ -125,6 +131,7 @@ export const entities = [
   LinkedAccountEntity,
   LockSecretEntity,
   MasterKeyCheckEntity,
+  MovedRowEntity,
   OauthDeviceCodeEntity,
   OauthGrantEntity,
   OauthRefreshTokenEntity,

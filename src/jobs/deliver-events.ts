@@ -73,6 +73,12 @@ export function deliverEvents(
       });
   }
 
+  /** Ends the workers after their requests in progress. */
+  async function finishWorkers(): Promise<void> {
+    for (const worker of workers.values()) worker.stop();
+    await Promise.allSettled([...workers.values()].map(({ done }) => done));
+  }
+
   return {
     name: DELIVER_EVENTS,
     everyMs: EVERY_MS,
@@ -106,9 +112,9 @@ export function deliverEvents(
     },
     async stop() {
       isStopping = true;
-      for (const worker of workers.values()) worker.stop();
-      await Promise.allSettled([...workers.values()].map(({ done }) => done));
+      await finishWorkers();
     },
+    rest: finishWorkers,
     async forget() {
       for (const worker of workers.values()) worker.forget();
       workers.clear();

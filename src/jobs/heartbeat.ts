@@ -1,8 +1,10 @@
 import {
-  beatsOfOthers,
+  type BeatResponse,
   countBeat,
+  type MovesOfProcess,
   registerProcess,
   removeProcess,
+  type SeenMove,
 } from '../domain/base/processes/server-processes.ts';
 import type { JobContext } from './job-context.ts';
 import { releaseClaims } from './release-claims.ts';
@@ -41,8 +43,12 @@ export interface Heartbeat extends Job {
    * that it had claimed before is lost.
    */
   confirm(): Promise<number>;
+  /** Returns whether this process certainly counts as alive, and knows what the others rely on. */
+  isCertain(): boolean;
   /** Returns the time at which the last stored heartbeat began, by the clock of the machine. */
   lastBeatMs(): number;
+  /** Resolves when a heartbeat is stored that began after the call. */
+  beat(): Promise<void>;
   /** Releases everything that this process has claimed, and removes the process from those that the others watch. */
   leave(): Promise<void>;
 }
@@ -54,13 +60,24 @@ interface Watched {
   readonly misses: number;
 }
 
+/** What a process knows about the moves of apps, and what it does about them. */
+export interface MovesWatch extends MovesOfProcess {
+  /** Called with news before the heartbeat that has brought them counts as stored. */
+  note(moves: readonly SeenMove[]): void;
+}
+
+/** A process that takes no part in moves. No app can leave its database while it runs. */
+const noPart: MovesWatch = { known: Number.MAX_SAFE_INTEGER, drained: 0, note: () => undefined };
+
 interface HeartbeatOptions extends JobContext {
+  /** Default: this process takes no part in moves. */
+  readonly moves?: MovesWatch | undefined;
   /** Called after the work of a dead process was released. */
   readonly onTakeOver?: (() => void) | undefined;
 }
 
 /** Creates the heartbeat. `inUnit` should use a separate connection, so that heartbeats do not wait for other work. */
-export function heartbeat({ services, inUnit, onTakeOver }: HeartbeatOptions): Heartbeat {
+export function heartbeat({ services, inUnit, onTakeOver, moves = noPart }: HeartbeatOptions): Heartbeat {
   const { clock, machine, log, processId: owner } = services;
   let watched: ReadonlyMap<string, Watched> = new Map();
   let lastBeatMs = Number.NEGATIVE_INFINITY;
@@ -69,25 +86,27 @@ export function heartbeat({ services, inUnit, onTakeOver }: HeartbeatOptions): H
   let losses = 0;
   let beating: Promise<ReadonlyMap<string, number>> | undefined;
 
+  const isCertain = (): boolean => machine.now() - lastBeatMs < CERTAIN_MS;
+
   async function beat(): Promise<ReadonlyMap<string, number>> {
     // Read before the statement: the process counts as alive from the statement's commit on, which is later.
     const startedMs = machine.now();
-    const counted = await inUnit((em) => countBeat(em, owner));
-    const others = counted ?? (await register());
+    const { known, drained } = moves;
+    const counted = await inUnit((em) => countBeat(em, { owner, known, drained }));
+    const response = counted ?? (await register());
     if (counted === undefined && isRegistered) {
       losses += 1;
       log.warn({ process: owner }, 'this process was suspended; another process has taken over its work');
     }
     isRegistered = true;
+    moves.note(response.moves);
     lastBeatMs = startedMs;
-    return others;
+    return response.others;
   }
 
-  function register(): Promise<ReadonlyMap<string, number>> {
-    return inUnit(async (em) => {
-      await registerProcess(em, { owner, nowMs: clock.now() });
-      return beatsOfOthers(em, owner);
-    });
+  function register(): Promise<BeatResponse> {
+    const { known } = moves;
+    return inUnit((em) => registerProcess(em, { owner, nowMs: clock.now(), known }));
   }
 
   /** Sends a heartbeat. The first of several concurrent callers sends it for all of them. */
@@ -135,11 +154,16 @@ export function heartbeat({ services, inUnit, onTakeOver }: HeartbeatOptions): H
       for (const [id, { beats, misses }] of watched) if (misses >= MISSES) await takeOver(id, beats);
       return false;
     },
+    isCertain,
     async confirm() {
-      if (machine.now() - lastBeatMs >= CERTAIN_MS) await beatOnce();
+      if (!isCertain()) await beatOnce();
       return losses;
     },
     lastBeatMs: () => lastBeatMs,
+    async beat() {
+      await beating?.catch(() => undefined);
+      await beatOnce();
+    },
     leave: () =>
       inUnit(async (em, notes) => {
         await removeProcess(em, owner);

@@ -120,6 +120,7 @@ export function jobApart<Row>({ name, everyMs, idleMs, claim, batch, subjectOf, 
       return isUnfinished;
     },
     stop: finish,
+    rest: finish,
     forget: finish,
   };
 }

@@ -33,6 +33,8 @@ export interface Job {
   finish?(): Promise<boolean>;
   /** Finishes the work that continues after a batch, and starts nothing more. */
   stop?(): Promise<void>;
+  /** Finishes the work that continues after a batch, and gives back everything that the job has claimed. */
+  rest?(): Promise<void>;
   /**
    * Drops everything that it has read from the database, which is about to be emptied. When it resolves, the job writes
    * nothing more.
@@ -59,6 +61,8 @@ export interface JobRunner {
    * everything that they have read from it.
    */
   whilePaused<T>(work: () => Promise<T>, options: { readonly mustForget: boolean }): Promise<T>;
+  /** Runs `work` while all jobs are paused, except those named in `except`, and have claimed nothing. */
+  whileResting<T>(work: () => Promise<T>, except: ReadonlySet<string>): Promise<T>;
   /** Finishes the current batches and starts no more. */
   stop(): Promise<void>;
 }
@@ -91,19 +95,33 @@ export function startJobs(jobs: readonly Job[], log: Log, observe?: ObserveJob):
     act,
     settle: () => settle(0),
     finish: () => settle(Number.POSITIVE_INFINITY),
-    async whilePaused(work, options) {
-      const isDone = Promise.withResolvers<void>();
-      try {
-        await Promise.all([...loops.values()].map((loop) => loop.hold(isDone.promise, options)));
-        return await work();
-      } finally {
-        isDone.resolve();
-      }
-    },
+    whilePaused: (work, { mustForget }) =>
+      pausing([...loops.values()], work, async (job) => (mustForget ? job.forget?.() : undefined)),
+    whileResting: (work, except) =>
+      pausing(
+        [...loops].flatMap(([name, loop]) => (except.has(name) ? [] : [loop])),
+        work,
+        async (job) => job.rest?.(),
+      ),
     async stop() {
       await Promise.all([...loops.values()].map((loop) => loop.stop()));
     },
   };
+}
+
+/** Runs work while these loops are paused. */
+async function pausing<T>(
+  loops: readonly ReturnType<typeof startLoop>[],
+  work: () => Promise<T>,
+  prepare: (job: Job) => Promise<void>,
+): Promise<T> {
+  const isDone = Promise.withResolvers<void>();
+  try {
+    await Promise.all(loops.map((loop) => loop.hold(isDone.promise, prepare)));
+    return await work();
+  } finally {
+    isDone.resolve();
+  }
 }
 
 /** Waits for work that continues after batches. Returns whether there was any, and all of it ended in time. */
@@ -203,11 +221,11 @@ function startLoop(job: Job, log: Log, observe: ObserveJob | undefined) {
       for (let worked = false; ; worked = true) if (!(await batch())) return worked;
     },
     /** When it resolves, no batch is running, and none starts before `end`. */
-    async hold(end: Promise<void>, { mustForget }: { readonly mustForget: boolean }) {
+    async hold(end: Promise<void>, prepare: (of: Job) => Promise<void>) {
       const begun = last;
       last = begun.then(() => end);
       await begun;
-      if (mustForget) await job.forget?.();
+      await prepare(job);
     },
     async stop() {
       isStopped = true;

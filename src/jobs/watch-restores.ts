@@ -49,6 +49,8 @@ import type { Job } from './runner.ts';
  * missing changes. A process that starts does not, so the procedure ends with `custos restored mark`.
  */
 
+export const WATCH_RESTORES = 'watch-restores';
+
 const EVERY_MS = 1_000;
 /**
  * CHOICE: the identity of the database is read in every fifth round while nothing gives a reason to read it. In every
@@ -318,7 +320,7 @@ export function watchRestores({
   }
 
   return {
-    name: 'watch-restores',
+    name: WATCH_RESTORES,
     everyMs: EVERY_MS,
     // After an outage, changes are refused until this job has checked the database that responds. So the job must not
     // pause longer after failures.

@@ -5,6 +5,22 @@ import type { PipelineOptions } from './pipeline.ts';
 import type { RateLimiter } from './rate-limit.ts';
 import type { OperationHandlers, RequestState } from './request-state.ts';
 
+/** The apps that leave a cell, or have left it. */
+export interface MovesOfCell {
+  /**
+   * Returns whether an app leaves the cell, or has left it.
+   *
+   * @throws ApiError unavailable
+   */
+  isLeaving(appId: string): Promise<boolean>;
+  /**
+   * Runs work for an app. The app does not leave before the work has ended.
+   *
+   * @throws ApiError unavailable if the app leaves, or has left.
+   */
+  during<T>(appId: string, work: () => Promise<T>): Promise<T>;
+}
+
 /** What serves the requests for the apps of one cell: everything that belongs to the cell's database. */
 export interface Cell {
   readonly name: string;
@@ -12,6 +28,8 @@ export interface Cell {
   readonly handlers: OperationHandlers;
   readonly rateLimiter: RateLimiter | undefined;
   readonly recordDenial: RecordDenial;
+  /** Undefined if no app can leave, because the deployment has one cell. */
+  readonly moves?: MovesOfCell | undefined;
 }
 
 interface RouteOptions {
@@ -69,14 +87,25 @@ export function routeByCell({
       known.set(cell.name, cell);
       enter(state, cell);
       state.cell = cell.name;
-      await cell.authenticate(state);
+      await staying(cell, appId, () => cell.authenticate(state));
       if (state.app !== undefined) confirm(state.app.id, cell.name);
     },
     handlers: Object.fromEntries(
-      operations.map((id) => [id, (context, state) => of(state).handlers[id]!(context, state)]),
+      operations.map((id) => [
+        id,
+        (context, state) => {
+          const cell = of(state);
+          return staying(cell, appIdOf(state), () => cell.handlers[id]!(context, state));
+        },
+      ]),
     ),
     recordDenial: (state, error) => of(state).recordDenial(state, error),
   };
+}
+
+/** Runs work for an app, which does not leave its cell before the work has ended. */
+async function staying<T>({ moves }: Cell, appId: string | undefined, work: () => Promise<T>): Promise<T> {
+  return moves === undefined || appId === undefined ? await work() : await moves.during(appId, work);
 }
 
 /** Creates the refusal of a request whose cell is unavailable. */

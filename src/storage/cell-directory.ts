@@ -3,7 +3,7 @@ import { postgresPool, shortTimeouts } from './postgres-dialect.ts';
 const TABLE = 'app_cells';
 
 /** The cell that has the data of an app. */
-interface PlacedApp {
+export interface PlacedApp {
   readonly app_id: string;
   readonly cell: string;
 }
@@ -14,8 +14,12 @@ export interface CellDirectory {
   prepare(): Promise<void>;
   /** Returns the cell of an app; undefined for an app without an entry. Rejects while the database is unavailable. */
   find(appId: string): Promise<string | undefined>;
+  /** Returns those of these apps that are placed in another cell than this one. */
+  placedElsewhere(cell: string, appIds: readonly string[]): Promise<readonly PlacedApp[]>;
   /** Places a new app. Returns false if the app already has an entry. */
   place(app: PlacedApp): Promise<boolean>;
+  /** Places an app in another cell. Returns false if the app is in none of the two cells. */
+  move(app: { readonly app_id: string; readonly from: string; readonly to: string }): Promise<boolean>;
   /** Returns the number of apps with an entry, by cell. */
   countByCell(): Promise<ReadonlyMap<string, number>>;
   close(): Promise<void>;
@@ -23,8 +27,10 @@ export interface CellDirectory {
 
 export function openCellDirectory(url: string, onConnectionError: (error: Error) => void): CellDirectory {
   const pool = postgresPool({ connectionString: url, max: 4 }, onConnectionError, shortTimeouts);
-  const query = async <Row extends object>(text: string, values: readonly string[] = []) =>
-    (await pool.query<Row>(text, [...values])).rows;
+  const query = async <Row extends object>(
+    text: string,
+    values: readonly (string | readonly string[])[] = [],
+  ) => (await pool.query<Row>(text, [...values])).rows;
   return {
     async prepare() {
       const create = () =>
@@ -38,10 +44,23 @@ export function openCellDirectory(url: string, onConnectionError: (error: Error)
       const [row] = await query<PlacedApp>(`select cell from ${TABLE} where app_id = $1`, [appId]);
       return row?.cell;
     },
+    placedElsewhere: (cell, appIds) =>
+      query<PlacedApp>(
+        `select app_id, cell from ${TABLE} where app_id = any($1) and cell <> $2 order by app_id`,
+        [appIds, cell],
+      ),
     async place({ app_id: appId, cell }) {
       const rows = await query(
         `insert into ${TABLE} (app_id, cell) values ($1, $2) on conflict do nothing returning app_id`,
         [appId, cell],
+      );
+      return rows.length > 0;
+    },
+    async move({ app_id: appId, from, to }) {
+      const rows = await query(
+        `insert into ${TABLE} as known (app_id, cell) values ($1, $3)
+         on conflict (app_id) do update set cell = $3 where known.cell in ($2, $3) returning app_id`,
+        [appId, from, to],
       );
       return rows.length > 0;
     },

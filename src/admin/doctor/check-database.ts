@@ -3,6 +3,7 @@ import type { CellSettings } from '../../config/cells.ts';
 import type { ServeConfig } from '../../config/config.ts';
 import { settings } from '../../config/settings.ts';
 import type { KeyStoreSettings } from '../../config/signer.ts';
+import { findUnfinishedMoves } from '../../domain/base/processes/server-processes.ts';
 import { findRestore } from '../../domain/base/restores/restores.ts';
 import { entities } from '../../domain/tables.ts';
 import { findLostWallets } from '../../domain/wallets/wallet-authorities/lost-wallets.ts';
@@ -47,6 +48,7 @@ export async function checkDatabase(
       schema,
       ...(schema.state === 'ok' ? await restoreFindings(database) : []),
       ...(schema.state === 'ok' ? [await ownersFinding(database)] : []),
+      ...(schema.state === 'ok' ? await moveFindings(database) : []),
       ...(await keyStoreFindings(keyStore, config, schema.state === 'ok' ? database : undefined)),
     ];
   } catch (error) {
@@ -163,6 +165,17 @@ async function restoreFindings(database: Database): Promise<Finding[]> {
   if (restore === undefined || restore.releasedAtMs !== null) return [];
   const text = `they are held since ${new Date(restore.noticedAtMs).toISOString()}, because the database was restored (${restore.cause})`;
   return [fault('changes', text, 'follow "After a restore" in docs/backups.md: `custos restored report`')];
+}
+
+async function moveFindings(database: Database): Promise<Finding[]> {
+  const moves = await findUnfinishedMoves(database.orm.em.fork());
+  return moves.map(({ appId, otherCell }) =>
+    fault(
+      'moves',
+      `the app \`${appId}\` is on its way to the cell \`${otherCell}\`, and its requests are refused`,
+      `run \`custos apps move ${appId} --to ${otherCell}\` again, or abort it with --abort`,
+    ),
+  );
 }
 
 /** Finds wallets whose owners are lost. The server notices such a wallet only when it is used. */

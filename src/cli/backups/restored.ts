@@ -57,7 +57,11 @@ export function restoredCommand(): Command {
       )
       .action(async (flags: RestoredFlags) => {
         const config = readDatabaseConfig(flags);
-        const { releaseChanges } = await import('../../admin/restored.ts');
+        const [{ releaseChanges }, { requireOwnApps }] = await Promise.all([
+          import('../../admin/restored.ts'),
+          import('../../admin/cells.ts'),
+        ]);
+        await requireOwnApps(flags);
         const restore = await releaseChanges(config, flags.deliveries === 'skip');
         console.log(flags.json === true ? JSON.stringify(restore) : 'changes are released');
       }),

@@ -42,6 +42,7 @@ import { identifyDatabase } from '../../storage/schema/identify-database.ts';
 import { type BesideRequests, jobUnits, startBesideRequests } from '../jobs.ts';
 import { rateLimiterFor } from '../listen.ts';
 import { countFailures } from '../monitoring.ts';
+import { watchDepartures } from './departures.ts';
 import { openReplica } from './replica.ts';
 
 /** CHOICE: a cell counts as unavailable after this time without a heartbeat. Heartbeats are a second apart. */
@@ -82,6 +83,8 @@ interface CellParts {
    * @throws StartError when another cell of this server has the same database.
    */
   readonly claim: (identity: string) => void;
+  /** Whether apps can be moved to another cell of this server. */
+  readonly canAppsLeave: boolean;
   /** How long to wait for a read-only database; undefined for the default. */
   readonly recoveryMs: number | undefined;
 }
@@ -161,10 +164,11 @@ export async function connectCell(
 export async function startCell(
   { settings, database, jobsDatabase, pulse, counters, replica, onDoubt }: CellConnections,
   { config, services: shared, metrics, check, failures }: SharedParts,
-  { admission, claim, recoveryMs }: CellParts,
+  { admission, claim, recoveryMs, canAppsLeave }: CellParts,
 ): Promise<OpenCell> {
   const { name } = settings;
   const { log, keyStore, ids, clock, machine } = shared;
+  const departures = canAppsLeave ? watchDepartures({ log, cell: name }) : undefined;
   const units = unitsOf(database, metrics?.transaction);
   const unitsOfJobs = unitsOf(jobsDatabase, metrics?.transaction);
   const services: Services = { ...shared, uses: createUseLog({ inUnit: inUnitOf(units), log }) };
@@ -204,6 +208,7 @@ export async function startCell(
     const alive = heartbeat({
       services,
       inUnit: inUnitOf(beats),
+      moves: departures?.watch,
       onTakeOver: () => beside?.jobs.wakeSoon(FIND_DUE_WORK),
     });
     beside = startBesideRequests(services, units, {
@@ -211,7 +216,9 @@ export async function startCell(
       ...{ audit, restores, jobUnits: unitsOfJobs },
       observe: metrics?.job,
     });
-    const { openUnit } = beside;
+    const { jobs } = beside;
+    const openUnit = departures?.guard(beside.openUnit) ?? beside.openUnit;
+    departures?.connect({ alive, jobs, flush: () => services.uses.flush() });
     await sealStoredTestCodes(keyStore, starting);
     const openedMs = machine.now();
     return {
@@ -233,6 +240,7 @@ export async function startCell(
         singleUse: singleUseSignatures(services.safeguards),
         replica: replica?.readsBeside(openUnit),
       }),
+      moves: departures,
       rateLimiter: await rateLimiterFor(rateLimitOf(config, { settings, counters, log }), metrics),
       recordDenial: recordDenials({ audit, openUnit, machine: systemClock }),
     };

@@ -140,7 +140,7 @@ export async function openCells(
       if (stopping.signal.aborted) return;
       try {
         const started = await startCell(cell, shared, {
-          ...{ admission: admissions.get(name), recoveryMs },
+          ...{ admission: admissions.get(name), recoveryMs, canAppsLeave: directory !== undefined },
           claim: (identity) => claim(name, identity),
         });
         open.set(name, started);
@@ -207,9 +207,13 @@ export async function openCells(
       cellOf: async (appId, address) => {
         if (names === undefined) return anyCell();
         const known = names.cached(appId);
-        if (known !== undefined) return placedIn(known);
-        await shared.failures?.requireAttemptsLeft(address);
-        return placedIn((await names.find(appId)) ?? first);
+        if (known === undefined) await shared.failures?.requireAttemptsLeft(address);
+        const cell = placedIn(known ?? (await names.find(appId)) ?? first);
+        if (!((await cell.moves?.isLeaving(appId)) ?? false)) return cell;
+        // What is cached may be from before the move.
+        const next = placedIn((await names.findAgain(appId)) ?? first);
+        if (next !== cell && !((await next.moves?.isLeaving(appId)) ?? false)) return next;
+        throw cellUnavailable('this app is being moved to another cell');
       },
       confirm: (appId, cell) => names?.keep(appId, cell),
       ...{ anyCell, maxPerCell },
@@ -282,6 +286,8 @@ interface CellNames {
   cached(appId: string): string | undefined;
   /** Looks up an app. Returns undefined for an app without an entry. Throws unavailable. */
   find(appId: string): Promise<string | undefined>;
+  /** Looks up an app whatever is cached. Throws unavailable. */
+  findAgain(appId: string): Promise<string | undefined>;
   /** Caches the cell of an app that has proved to be in it, even if the directory has no entry for the app. */
   keep(appId: string, cell: string): void;
 }
@@ -327,6 +333,7 @@ function cacheNames(directory: CellDirectory, log: Log): CellNames {
       if (isOld && lookUps.size < MAX_LOOK_UPS) begin(appId).catch(() => undefined);
       return known?.cell;
     },
+    findAgain: (appId) => begin(appId),
     async find(appId) {
       if (!appIds.test(appId) || absent.has(appId)) return undefined;
       if (lookUps.size >= MAX_LOOK_UPS && !lookUps.has(appId))

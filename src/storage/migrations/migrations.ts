@@ -33,6 +33,7 @@ import { findByState } from './0032-find-by-state.ts';
 import { gasOfExecutions } from './0033-gas-of-executions.ts';
 import { developerFees } from './0034-developer-fees.ts';
 import { findNumbersInSets } from './0035-find-numbers-in-sets.ts';
+import { movesOfApps } from './0036-moves-of-apps.ts';
 import type { SchemaMigration } from './schema-migration.ts';
 
 /** All migrations, oldest first. Released ones never change: test/house/released-migrations.txt. */
@@ -72,4 +73,5 @@ export const migrations: readonly SchemaMigration[] = [
   gasOfExecutions,
   developerFees,
   findNumbersInSets,
+  movesOfApps,
 ];

@@ -28,5 +28,50 @@ export const ServerProcessEntity = defineEntity({
     startedAtMs: p.bigint('number'),
     /** 1 if the process takes the locks of `src/storage/locks.ts`, 0 for a server from before migration 30. */
     keyedLocks: p.integer().default(0),
+    /**
+     * The number of the move for which this process has stopped its work on the moving app; 0 while it works on every
+     * app. See `AppMoveEntity`.
+     */
+    drainedMove: p.bigint('number').defaultRaw('0'),
+  },
+});
+
+/**
+ * The last move of an app out of this database or into it:
+ *
+ * - `draining`: the app is about to leave. Servers stop their work on it.
+ * - `taken`: the app has left. Its rows are in `moved_rows`.
+ * - `moved`: the app has left, and its rows are in the other cell.
+ * - `arrived`: the app has come from the other cell.
+ * - `aborted`: the app was about to leave, and has stayed.
+ * - `refused`: the app was about to come. This move will not bring it any more.
+ */
+export const AppMoveEntity = defineEntity({
+  name: 'AppMove',
+  tableName: 'app_moves',
+  properties: {
+    appId: p.text().primary(),
+    /** Increases with each change in this table, so that servers read only what they do not know. */
+    number: p.bigint('number'),
+    state: p.text(),
+    /** Identifies the move in both cells. It begins with the number that the move had first. */
+    moveId: p.text(),
+    otherCell: p.text(),
+    changedAtMs: p.bigint('number'),
+  },
+});
+
+/** A row of an app that has been taken out of its table, and is not in another cell yet. */
+export const MovedRowEntity = defineEntity({
+  name: 'MovedRow',
+  tableName: 'moved_rows',
+  properties: {
+    appId: p.text().primary(),
+    /** The name of its table. */
+    place: p.text().primary(),
+    /** Its place in the order of the table. */
+    position: p.bigint('number').primary(),
+    /** The row as JSON. */
+    content: p.text(),
   },
 });

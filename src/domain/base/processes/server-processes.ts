@@ -1,7 +1,7 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { sql } from 'kysely';
 import { prepareQuery } from '../../prepared-query.ts';
-import { ServerProcessEntity } from './server-process.entity.ts';
+import { AppMoveEntity, ServerProcessEntity } from './server-process.entity.ts';
 
 /** A process that claims work, at a point in time. */
 export interface Claimant {
@@ -25,58 +25,113 @@ export function claimedUntil({ nowMs }: Claimant): { readonly $gt: number; reado
 /** A bound for the query; no installation has that many processes. */
 const MAX_PROCESSES = 1_000;
 
+/** The state of the last move of an app; see `AppMoveEntity`. */
+export type MoveState = 'draining' | 'taken' | 'moved' | 'arrived' | 'aborted' | 'refused';
+
+/** A change of a move, as the heartbeats of all servers report it. */
+export interface SeenMove {
+  readonly number: number;
+  readonly state: MoveState;
+  readonly appId: string;
+}
+
+/** The part of a process in the moves of apps. */
+export interface MovesOfProcess {
+  /** The highest number of a move that the process knows. */
+  readonly known: number;
+  /** The move for which the process has stopped its work on the app; 0 for none. */
+  readonly drained: number;
+}
+
+/** The response to a heartbeat. */
+export interface BeatResponse {
+  /** The heartbeats of the other processes, by process id. */
+  readonly others: ReadonlyMap<string, number>;
+  /** The moves of apps that this process does not know, by increasing number. */
+  readonly moves: readonly SeenMove[];
+}
+
 // KYSELY: one update returns the heartbeats of all other processes, by `returning` with a subquery.
 
-const countOwn = prepareQuery<{ owner: string }, { others: string | null }>((database, { owner }) =>
+const countOwn = prepareQuery<
+  MovesOfProcess & { owner: string },
+  { others: string | null; moves: string | null }
+>((database, { owner, known, drained }) =>
   database
     .updateTable('server_processes')
-    .set({ beats: sql<number>`beats + 1` })
+    .set({ beats: sql<number>`beats + 1`, drained_move: drained })
     .where('id', '=', owner)
-    .returning(
+    .returning([
       sql<string | null>`(select string_agg(id || ' ' || beats, ',') from (
         select id, beats from server_processes where id <> ${owner} order by id limit ${sql.lit(MAX_PROCESSES)}
       ) as others)`.as('others'),
-    ),
+      sql<string | null>`(select string_agg(number || ' ' || state || ' ' || app_id, ',') from (
+        select number, state, app_id from app_moves where number > ${known} order by number
+      ) as moves)`.as('moves'),
+    ]),
 );
 
 /**
  * Increments the heartbeat of this process. It must be the only statement of its unit of work.
  *
- * @returns the heartbeats of the other processes, by process id; undefined if this process is not registered, or if
- * other processes have taken over its work.
+ * @returns undefined if this process is not registered, or if other processes have taken over its work.
  */
 export async function countBeat(
   em: SqlEntityManager,
-  owner: string,
-): Promise<ReadonlyMap<string, number> | undefined> {
-  const { rows } = await countOwn(em, { owner }, { isLast: true });
+  process: MovesOfProcess & { readonly owner: string },
+): Promise<BeatResponse | undefined> {
+  const { rows } = await countOwn(em, process, { isLast: true });
   const [row] = rows;
   if (row === undefined) return undefined;
-  const others = row.others?.split(',') ?? [];
-  return new Map(
-    others.map((each) => {
+  const others = new Map(
+    listOf(row.others).map((each) => {
       const end = each.lastIndexOf(' ');
       return [each.slice(0, end), Number(each.slice(end))] as const;
     }),
   );
+  return { others, moves: listOf(row.moves).map(readMove) };
 }
 
-/** Registers this process, so that other processes watch its heartbeat. */
-export async function registerProcess(em: SqlEntityManager, { owner, nowMs }: Claimant): Promise<void> {
-  await em.upsert(ServerProcessEntity, { id: owner, beats: 0, startedAtMs: nowMs, keyedLocks: 1 });
+const listOf = (joined: string | null): readonly string[] => joined?.split(',') ?? [];
+
+function readMove(text: string): SeenMove {
+  const [number, state, appId] = text.split(' ') as [string, MoveState, string];
+  return { number: Number(number), state, appId };
 }
 
-/** Returns the heartbeats of the other processes, by process id. */
-export async function beatsOfOthers(
+/** Returns the apps that are leaving the database, or have left it and are not in their new cell yet. */
+export async function findUnfinishedMoves(
   em: SqlEntityManager,
-  owner: string,
-): Promise<ReadonlyMap<string, number>> {
+): Promise<readonly { readonly appId: string; readonly otherCell: string }[]> {
+  return em.find(
+    AppMoveEntity,
+    { state: { $in: ['draining', 'taken'] } },
+    { orderBy: { number: 'asc' }, disableIdentityMap: true },
+  );
+}
+
+/** Registers this process, so that other processes watch its heartbeat. Returns what a heartbeat returns. */
+export async function registerProcess(
+  em: SqlEntityManager,
+  { owner, nowMs, known }: Claimant & Pick<MovesOfProcess, 'known'>,
+): Promise<BeatResponse> {
+  await em.upsert(ServerProcessEntity, {
+    ...{ id: owner, beats: 0, startedAtMs: nowMs, keyedLocks: 1, drainedMove: 0 },
+  });
   const others = await em.find(
     ServerProcessEntity,
     { id: { $ne: owner } },
     { orderBy: { id: 'asc' }, limit: MAX_PROCESSES, disableIdentityMap: true },
   );
-  return new Map(others.map(({ id, beats }) => [id, beats]));
+  const moves = await em.find(
+    AppMoveEntity,
+    { number: { $gt: known } },
+    { orderBy: { number: 'asc' }, disableIdentityMap: true },
+  );
+  return {
+    others: new Map(others.map(({ id, beats }) => [id, beats])),
+    moves: moves.map(({ number, state, appId }) => ({ number, appId, state: state as MoveState })),
+  };
 }
 
 /**

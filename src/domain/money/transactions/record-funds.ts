@@ -6,6 +6,8 @@ import type { TransferPage, WatchedAddresses } from '../../../ports/chains.ts';
 import type { OperationContext } from '../../../ports/operation-context.ts';
 import { lockForUpdate } from '../../../storage/locks.ts';
 import { recordEvent } from '../../base/events/events.ts';
+import { OutboxEventEntity } from '../../base/events/outbox-event.entity.ts';
+import { AppMoveEntity } from '../../base/processes/server-process.entity.ts';
 import type { Claimant } from '../../base/processes/server-processes.ts';
 import type { Tables } from '../../tables.ts';
 import {
@@ -185,18 +187,21 @@ export async function recordDeposits(
   if (read.transfers.length === 0) return true;
   const receivers = await receiversOf(context.em, read);
   const deposits: TriggerDeposit[] = [];
+  const isTold = await toldAfterMove(context, [...receivers.values()].flat());
   const paidIn = await paymentsBehind(context.em, read);
   for (const transfer of read.transfers) {
     const asset = assetOf(read.caip2, transfer.tokenAddress ?? 'native');
     if (asset === undefined || transfer.rawAmount === 0n) continue;
     for (const receiver of receivers.get(storedAddress(read.caip2, transfer.recipient)) ?? []) {
+      // One transaction may contain several transfers to one wallet. Each transfer has its own key.
+      const key = `deposited:${read.caip2}:${transfer.key}:${receiver.id}`;
+      if (isTold.has(key)) continue;
       await recordEvent(context, {
         appId: receiver.appId,
         type: 'wallet.funds_deposited',
         payload: {
           wallet_id: receiver.id,
-          // One transaction may contain several transfers to one wallet. Each transfer has its own key.
-          idempotency_key: `deposited:${read.caip2}:${transfer.key}:${receiver.id}`,
+          idempotency_key: key,
           caip2: read.caip2,
           asset,
           amount: String(transfer.rawAmount),
@@ -242,6 +247,34 @@ async function movePosition(
   else em.assign(stored, { position: position ?? NOTHING_READ, leasedUntilMs: 0 });
   await em.flush();
   return true;
+}
+
+/** CHOICE: how long after the move of an app its new cell may read transfers again. */
+const AGAIN_MS = 24 * 60 * 60 * 1000;
+
+/**
+ * After an app has come from another cell, transfers are read again from the earlier position of the two cells. Returns
+ * the idempotency keys of the deposits that were recorded before. Without such an app, this is one query.
+ */
+async function toldAfterMove(
+  { em, nowMs }: Pick<OperationContext, 'em' | 'nowMs'>,
+  receivers: readonly Receiver[],
+): Promise<ReadonlySet<string>> {
+  if (receivers.length === 0) return new Set();
+  const arrival = { state: 'arrived', changedAtMs: { $gt: nowMs - AGAIN_MS } };
+  if ((await em.findOne(AppMoveEntity, arrival, { disableIdentityMap: true })) === null) return new Set();
+  const events = await em.find(
+    OutboxEventEntity,
+    {
+      appId: { $in: [...new Set(receivers.map(({ appId }) => appId))] },
+      resourceId: { $in: [...new Set(receivers.map(({ id }) => id))] },
+      ...{ type: 'wallet.funds_deposited', createdAtMs: { $gt: nowMs - 2 * AGAIN_MS } },
+    },
+    { fields: ['payload'], disableIdentityMap: true },
+  );
+  return new Set(
+    events.map(({ payload }) => (JSON.parse(payload) as { idempotency_key: string }).idempotency_key),
+  );
 }
 
 interface Receiver {

@@ -1,0 +1,216 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import type { MoveState, SeenMove } from '../../domain/base/processes/server-processes.ts';
+import type { Heartbeat, MovesWatch } from '../../jobs/heartbeat.ts';
+import type { JobRunner } from '../../jobs/runner.ts';
+import type { Log } from '../../ports/runtime.ts';
+import { cellUnavailable, type MovesOfCell } from '../../server/cells.ts';
+import type { OpenUnit } from '../../server/unit-of-work.ts';
+import { runsDuringMoves } from '../jobs.ts';
+
+/*
+ * How apps leave a cell (`src/admin/move-app.ts`). The heartbeat of each process brings the moves of the cell. When an
+ * app is about to leave, the process pauses the jobs of the cell, which may take as long as a webhook. Then it refuses
+ * new requests for the app, waits for those in progress, and stores in its heartbeat that it has drained the app. The
+ * rows of the app are taken only while all processes say so.
+ *
+ * A process that stood still may not know that an app has left. So it confirms with a heartbeat that it is up to date
+ * before and after it works for an app, and before it commits. While heartbeats are stored in time, nothing waits.
+ */
+
+/** CHOICE: how long a process waits for the next sign of a move before it serves the app again. */
+const PATIENCE_MS = 30_000;
+/** CHOICE: how long a request waits for the heartbeat that shows whether its app is still in the cell. */
+const CONFIRM_MS = 3_000;
+const RETRY_MS = 1_000;
+
+interface Draining {
+  readonly appId: string;
+  readonly number: number;
+  untilMs: number;
+  /** Resolves with the state that ends the draining. */
+  readonly ended: PromiseWithResolvers<MoveState>;
+}
+
+interface Parts {
+  readonly alive: Pick<Heartbeat, 'beat' | 'confirm' | 'isCertain'>;
+  readonly jobs: Pick<JobRunner, 'whileResting'>;
+  /** Stores what waits to be stored after requests. */
+  flush(): Promise<void>;
+}
+
+/** The apps that leave a cell, or have left it. */
+export interface Departures extends MovesOfCell {
+  readonly watch: MovesWatch;
+  /** Sets what exists only after the watch. Before that, no request runs. */
+  connect(parts: Parts): void;
+  /** Returns the same units of work. They commit only what is certainly still in this cell. */
+  guard(openUnit: OpenUnit): OpenUnit;
+}
+
+export function watchDepartures({ log, cell }: { readonly log: Log; readonly cell: string }): Departures {
+  const leaving = new Set<string>();
+  const inProgress = new Map<string, number>();
+  const idle = new Map<string, () => void>();
+  let parts: Parts | undefined;
+  let draining: Draining | undefined;
+  let known = 0;
+  let drained = 0;
+  /** Increases whenever an app begins to leave. */
+  let departures = 0;
+
+  function note(moves: readonly SeenMove[]): void {
+    for (const { number, state, appId } of moves) {
+      known = number;
+      if (state === 'draining') {
+        // A process that starts has not served the app yet, and must not begin.
+        if (parts === undefined) refuse(appId);
+        if (draining?.appId === appId) draining.untilMs = performance.now() + PATIENCE_MS;
+        // If the last move has not ended here yet, the next sign of this one begins it.
+        else if (draining === undefined) begin(appId, number);
+        continue;
+      }
+      if (state === 'taken' || state === 'moved') refuse(appId);
+      else leaving.delete(appId);
+      if (draining?.appId === appId) draining.ended.resolve(state);
+    }
+  }
+
+  function refuse(appId: string): void {
+    if (!leaving.has(appId)) departures += 1;
+    leaving.add(appId);
+  }
+
+  function begin(appId: string, number: number): void {
+    const ended = Promise.withResolvers<MoveState>();
+    const current: Draining = { appId, number, untilMs: performance.now() + PATIENCE_MS, ended };
+    draining = current;
+    drain(current)
+      .catch((err: unknown) => log.error({ err, cell, app: appId }, 'failed to drain an app that is moved'))
+      .finally(() => {
+        draining = undefined;
+      });
+  }
+
+  async function drain(current: Draining): Promise<void> {
+    const { appId, number, ended } = current;
+    const timer = setInterval(() => {
+      if (performance.now() >= current.untilMs) ended.resolve('draining');
+    }, 100).unref();
+    try {
+      // The start of the cell has not ended yet.
+      while (parts === undefined) await pause(RETRY_MS);
+      const { alive, jobs, flush } = parts;
+      await jobs.whileResting(async () => {
+        if (performance.now() >= current.untilMs) return;
+        log.info({ cell, app: appId }, 'an app is moved to another cell: its requests are refused');
+        refuse(appId);
+        const isOver = ended.promise.then(() => 'over' as const);
+        if ((await Promise.race([becameIdle(appId), isOver])) === 'over') return;
+        await flush();
+        drained = number;
+        await alive.beat().catch(() => undefined);
+        await ended.promise;
+        await undrain(alive);
+      }, runsDuringMoves);
+    } finally {
+      clearInterval(timer);
+      ended.resolve('draining');
+      if ((await ended.promise) === 'draining') {
+        leaving.delete(appId);
+        log.warn({ cell, app: appId }, 'the move of an app has stopped: the app is served again');
+      }
+    }
+  }
+
+  /** The jobs may continue only when no move relies on this process any more. */
+  async function undrain(alive: Parts['alive']): Promise<void> {
+    drained = 0;
+    for (let isStored = false; !isStored; ) {
+      isStored = await alive.beat().then(
+        () => true,
+        () => false,
+      );
+      if (!isStored) await pause(RETRY_MS);
+    }
+  }
+
+  function becameIdle(appId: string): Promise<'idle'> {
+    if (!inProgress.has(appId)) return Promise.resolve('idle');
+    return new Promise((resolve) => idle.set(appId, () => resolve('idle')));
+  }
+
+  function enter(appId: string): void {
+    inProgress.set(appId, (inProgress.get(appId) ?? 0) + 1);
+  }
+
+  function leave(appId: string): void {
+    const count = inProgress.get(appId)! - 1;
+    if (count > 0) inProgress.set(appId, count);
+    else {
+      inProgress.delete(appId);
+      idle.get(appId)?.();
+      idle.delete(appId);
+    }
+  }
+
+  /** Makes sure that this process is up to date. Returns whether it was not. */
+  async function confirm(): Promise<boolean> {
+    if (parts === undefined || parts.alive.isCertain()) return false;
+    const late = Promise.withResolvers<never>();
+    const timer = setTimeout(() => late.reject(new Error('no heartbeat')), CONFIRM_MS).unref();
+    await Promise.race([parts.alive.confirm(), late.promise])
+      .catch(() => {
+        throw cellUnavailable('the database of this app is unavailable');
+      })
+      .finally(() => clearTimeout(timer));
+    return true;
+  }
+
+  const requireHere = (appId: string): void => {
+    if (leaving.has(appId)) throw cellUnavailable('this app is being moved to another cell');
+  };
+
+  return {
+    watch: {
+      get known() {
+        return known;
+      },
+      get drained() {
+        return drained;
+      },
+      note,
+    },
+    connect(given) {
+      parts = given;
+    },
+    async isLeaving(appId) {
+      await confirm();
+      return leaving.has(appId);
+    },
+    async during(appId, work) {
+      await confirm();
+      requireHere(appId);
+      enter(appId);
+      try {
+        return await work();
+      } finally {
+        leave(appId);
+        // Whatever the work has found while this process stood still: the rows of the app may have been gone.
+        if (await confirm()) requireHere(appId);
+      }
+    },
+    guard: (openUnit) => async (write) => {
+      const unit = await openUnit(write);
+      if (!write) return unit;
+      const before = departures;
+      return {
+        ...unit,
+        async commit(last) {
+          if ((await confirm()) && departures !== before)
+            throw cellUnavailable('an app of this cell is being moved to another cell');
+          await unit.commit(last);
+        },
+      };
+    },
+  };
+}

@@ -1,0 +1,355 @@
+import { randomBytes } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Client } from 'pg';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { administerApps } from '../../../src/admin/administration.ts';
+import { abortMove, type MoveStep, moveApp } from '../../../src/admin/move-app.ts';
+import { readCells } from '../../../src/config/config.ts';
+import { movedTables, stayingTables } from '../../../src/storage/app-rows.ts';
+import { openCellDirectory } from '../../../src/storage/cell-directory.ts';
+import { startProduction, type TestProduction } from '../../support/monitoring/production.ts';
+import { freshPostgres } from '../../support/postgres/borrow-database.ts';
+import { runCommand, temporaryFolder } from '../../support/run-custos.ts';
+
+/*
+ * Apps that move between two cells, under load from two servers that serve both.
+ */
+
+interface App {
+  readonly id: string;
+  readonly secret: string;
+}
+
+type CellName = 'old' | 'new';
+
+const path = join(temporaryFolder(), 'cells.json');
+const env = { CUSTOS_MASTER_KEY: randomBytes(32).toString('hex'), CUSTOS_CELLS_FILE: path };
+
+let urls: Record<CellName | 'directory', string>;
+let servers: [TestProduction, TestProduction];
+
+beforeAll(async () => {
+  urls = { old: await freshPostgres(), new: await freshPostgres(), directory: await freshPostgres() };
+  const directory = openCellDirectory(urls.directory, () => undefined);
+  await directory.prepare();
+  await directory.close();
+  const cells = (['old', 'new'] as const).map((name) => ({ name, database_url: urls[name] }));
+  writeFileSync(path, JSON.stringify({ directory_url: urls.directory, cells }));
+  // The machine of the tests may be busy: requests are not refused because the event loop is late.
+  const settings = { ...env, CUSTOS_MAX_DELAY_MS: '3000', CUSTOS_RATE_LIMIT: '0' };
+  servers = [await startProduction(settings), await startProduction(settings)];
+});
+afterAll(async () => {
+  for (const server of servers) await server.close();
+});
+
+/** Creates an app in the old cell. */
+async function createApp(): Promise<App> {
+  const { id, secret } = await administerApps({ kind: 'postgres', url: urls.old }).createApp('Acme');
+  const directory = openCellDirectory(urls.directory, () => undefined);
+  await directory.place({ app_id: id, cell: 'old' });
+  await directory.close();
+  return { id, secret };
+}
+
+interface Called {
+  readonly status: number;
+  readonly retryAfter: string | null;
+  readonly body: { readonly id: string } & Record<string, unknown>;
+}
+
+async function call(
+  { id, secret }: App,
+  method: string,
+  target: string,
+  { body, headers, from = 0 }: { body?: object; headers?: Record<string, string>; from?: 0 | 1 } = {},
+): Promise<Called> {
+  const { baseUrl, proxied } = servers[from];
+  const response = await fetch(`${baseUrl}${target}`, {
+    method,
+    headers: {
+      ...{ ...proxied, 'service-app-id': id, 'content-type': 'application/json' },
+      authorization: `Basic ${Buffer.from(`${id}:${secret}`).toString('base64')}`,
+      ...headers,
+    },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+  const text = await response.text();
+  return {
+    status: response.status,
+    retryAfter: response.headers.get('retry-after'),
+    body: (text === '' ? {} : JSON.parse(text)) as Called['body'],
+  };
+}
+
+async function rows<Row extends object>(cell: CellName, sql: string, ...values: unknown[]): Promise<Row[]> {
+  const client = new Client({ connectionString: urls[cell] });
+  await client.connect();
+  try {
+    return (await client.query<Row>(sql, values)).rows;
+  } finally {
+    await client.end();
+  }
+}
+
+const move = (app: App, options: { to?: CellName; onStep?: (step: MoveStep) => void } = {}) =>
+  moveApp({ appId: app.id, to: 'new', cells: readCells(env), ...options });
+
+/** The cells in which the app can be used. */
+async function cellsOf({ id }: App): Promise<CellName[]> {
+  const found: CellName[] = [];
+  for (const cell of ['old', 'new'] as const)
+    if ((await rows(cell, 'select 1 from apps where id = $1', id)).length > 0) found.push(cell);
+  return found;
+}
+
+async function populate(app: App): Promise<{ wallet: string; key: string; signature: string }> {
+  const key = randomBytes(8).toString('hex');
+  const made = await call(app, 'POST', '/v1/wallets', {
+    ...{ body: { chain_type: 'ethereum' }, headers: { 'service-idempotency-key': key } },
+  });
+  expect(made.status).toBe(200);
+  return { wallet: made.body.id, key, signature: await sign(app, made.body.id) };
+}
+
+async function sign(app: App, wallet: string): Promise<string> {
+  const signed = await call(app, 'POST', `/v1/wallets/${wallet}/rpc`, {
+    body: { method: 'personal_sign', params: { message: 'Hello', encoding: 'utf-8' } },
+  });
+  expect(signed).toMatchObject({ status: 200 });
+  return (signed.body as unknown as { data: { signature: string } }).data.signature;
+}
+
+test('each table of the schema is moved with its app, or belongs to the database', async () => {
+  const tables = await rows<{ name: string }>(
+    'old',
+    `select relname as name from pg_class where relnamespace = current_schema()::regnamespace
+     and relkind in ('r', 'p') and not relispartition`,
+  );
+  // A new table needs a place in one of the two lists of src/storage/app-rows.ts.
+  expect(tables.map(({ name }) => name).toSorted()).toEqual([...movedTables, ...stayingTables].toSorted());
+  const owned = await rows<{ name: string }>(
+    'old',
+    `select table_name as name from information_schema.columns
+     where column_name = 'app_id' and table_schema = current_schema() and table_name not like 'audit_%'`,
+  );
+  const forgotten = owned.filter(
+    ({ name }) =>
+      !movedTables.includes(name) &&
+      !['app_moves', 'moved_rows'].includes(name) &&
+      !/_(p\d+|default)$/.test(name),
+  );
+  expect(forgotten).toEqual([]);
+});
+
+test('under load, nothing acknowledged is lost or doubled, and the app goes on in the new cell', async () => {
+  const app = await createApp();
+  const neighbour = await createApp();
+  const { wallet, key, signature } = await populate(app);
+  const endpoint = await call(app, 'POST', '/v1/webhooks', { body: { url: 'https://hook.acme.example/' } });
+  expect(endpoint.status).toBe(200);
+  const acknowledged = { wallets: new Set<string>(), users: new Set<string>() };
+  const refused: Called[] = [];
+  const ofNeighbour = new Set<number>();
+  let isOver = false;
+  let served = 0;
+  const load = async (from: 0 | 1): Promise<void> => {
+    while (!isOver) {
+      const made = await call(app, 'POST', '/v1/wallets', { body: { chain_type: 'ethereum' }, from });
+      if (made.status === 200) acknowledged.wallets.add(made.body.id);
+      else refused.push(made);
+      const address = `${randomBytes(8).toString('hex')}@acme.example`;
+      const user = await call(app, 'POST', '/v1/users', {
+        ...{ body: { linked_accounts: [{ type: 'email', address }] }, from },
+      });
+      if (user.status === 200) acknowledged.users.add(user.body.id);
+      else refused.push(user);
+      const read = await call(app, 'GET', `/v1/wallets/${wallet}`, { from });
+      if (read.status === 200) served += 1;
+      else refused.push(read);
+    }
+  };
+  const besides = async (): Promise<void> => {
+    while (!isOver) ofNeighbour.add((await call(neighbour, 'GET', '/v1/wallets')).status);
+  };
+  const work = [load(0), load(1), load(1), besides()];
+  await expect.poll(() => served, { timeout: 30_000 }).toBeGreaterThan(10);
+  const moved = await move(app);
+  expect(moved).toMatchObject({ app_id: app.id, from: 'old', to: 'new' });
+  const servedBefore = served;
+  await expect.poll(() => served, { timeout: 30_000 }).toBeGreaterThan(servedBefore + 10);
+  isOver = true;
+  await Promise.all(work);
+
+  expect([...ofNeighbour]).toEqual([200]);
+  // Nothing else than 503 was said, such as that the wallet does not exist.
+  expect(refused.length).toBeGreaterThan(0);
+  expect(refused.filter(({ status, retryAfter }) => status !== 503 || retryAfter === null)).toEqual([]);
+  expect(await cellsOf(app)).toEqual(['new']);
+  const stored = new Set(
+    (await rows<{ id: string }>('new', 'select id from wallets where app_id = $1', app.id)).map(
+      ({ id }) => id,
+    ),
+  );
+  expect([...acknowledged.wallets].filter((id) => !stored.has(id))).toEqual([]);
+  const users = new Set(
+    (await rows<{ id: string }>('new', 'select id from users where app_id = $1', app.id)).map(({ id }) => id),
+  );
+  expect([...acknowledged.users].filter((id) => !users.has(id))).toEqual([]);
+  // Nothing is left in the old cell.
+  for (const table of ['wallets', 'users', 'outbox_events', 'wallet_uses', 'idempotency_records'])
+    expect(await rows('old', `select 1 from ${table} where app_id = $1`, app.id)).toEqual([]);
+  expect(await rows('old', 'select 1 from moved_rows')).toEqual([]);
+  expect((await rows('new', 'select 1 from wallet_keys')).length).toBe(stored.size);
+
+  // Every event has one delivery, in the same order.
+  await expect
+    .poll(() => rows('new', 'select 1 from outbox_events where fanned_out_at_ms is null'), {
+      timeout: 30_000,
+    })
+    .toEqual([]);
+  const deliveries = await rows<{ event_id: string; count: string }>(
+    'new',
+    `select e.id as event_id, count(d.id) from outbox_events e
+     left join webhook_deliveries d on d.event_sequence = e.sequence and d.event_id = e.id
+     where e.app_id = $1 group by e.id having count(d.id) <> 1`,
+    app.id,
+  );
+  expect(deliveries).toEqual([]);
+  const order = await rows<{ isSorted: boolean }>(
+    'new',
+    `select bool_and(created_at_ms >= earlier) as "isSorted" from (
+       select created_at_ms, lag(created_at_ms, 1, 0::bigint) over (partition by resource_id order by sequence) as earlier
+       from outbox_events where app_id = $1) as events`,
+    app.id,
+  );
+  expect(order).toEqual([{ isSorted: true }]);
+
+  expect(await sign(app, wallet)).toBe(signature);
+  const again = await call(app, 'POST', '/v1/wallets', {
+    ...{ body: { chain_type: 'ethereum' }, headers: { 'service-idempotency-key': key } },
+  });
+  expect(again).toMatchObject({ status: 200, body: { id: wallet } });
+  for (const cell of ['old', 'new'] as const) {
+    await expect
+      .poll(
+        async () =>
+          (
+            await rows<{ entry: string }>(
+              cell,
+              `select entry from audit_records where app_id = $1 and entry like '%app.moved%'
+               union all select entry from audit_pending where app_id = $1 and entry like '%app.moved%'`,
+              app.id,
+            )
+          ).length,
+        { timeout: 30_000 },
+      )
+      .toBe(1);
+  }
+});
+
+class Killed extends Error {}
+
+test.for(['drained', 'taken', 'put', 'placed'] as const)(
+  'a move that is killed when the app is %s continues, and the app is never in two cells',
+  async (step) => {
+    const app = await createApp();
+    const { wallet, signature } = await populate(app);
+    const killed = move(app, {
+      onStep: (done) => {
+        if (done === step) throw new Killed();
+      },
+    });
+    await expect(killed).rejects.toThrow(Killed);
+    expect((await cellsOf(app)).length).toBeLessThan(2);
+    expect(await call(app, 'GET', `/v1/wallets/${wallet}`)).toMatchObject({
+      status: step === 'placed' ? 200 : 503,
+    });
+    await move(app);
+    expect(await cellsOf(app)).toEqual(['new']);
+    expect(await sign(app, wallet)).toBe(signature);
+    expect(await rows('old', 'select 1 from moved_rows where app_id = $1', app.id)).toEqual([]);
+    await expect(move(app)).rejects.toThrow('is in the cell `new` already');
+  },
+);
+
+test.for(['drained', 'taken'] as const)(
+  'a move that was interrupted when the app was %s can be aborted, and made again',
+  async (step) => {
+    const app = await createApp();
+    const { wallet, key, signature } = await populate(app);
+    const killed = move(app, {
+      onStep: (done) => {
+        if (done === step) throw new Killed();
+      },
+    });
+    await expect(killed).rejects.toThrow(Killed);
+    await abortMove({ appId: app.id, to: 'new', cells: readCells(env) });
+    expect(await cellsOf(app)).toEqual(['old']);
+    await expect
+      .poll(async () => (await call(app, 'GET', `/v1/wallets/${wallet}`)).status, { timeout: 30_000 })
+      .toBe(200);
+    expect(await sign(app, wallet)).toBe(signature);
+    await move(app);
+    expect(await cellsOf(app)).toEqual(['new']);
+    const again = await call(app, 'POST', '/v1/wallets', {
+      ...{ body: { chain_type: 'ethereum' }, headers: { 'service-idempotency-key': key } },
+    });
+    expect(again).toMatchObject({ status: 200, body: { id: wallet } });
+  },
+);
+
+test('after the rows are in the new cell, a move cannot be aborted', async () => {
+  const app = await createApp();
+  const killed = move(app, {
+    onStep: (done) => {
+      if (done === 'put') throw new Killed();
+    },
+  });
+  await expect(killed).rejects.toThrow(Killed);
+  await expect(abortMove({ appId: app.id, to: 'new', cells: readCells(env) })).rejects.toThrow(
+    'is in the cell `new` already; repeat the move to finish it',
+  );
+  await move(app);
+  expect(await cellsOf(app)).toEqual(['new']);
+});
+
+test('a cell that was restored from a backup from before the move keeps nothing of the app', async () => {
+  const app = await createApp();
+  const { wallet, signature } = await populate(app);
+  const backup = await rows<{ row: string }>(
+    'old',
+    'select to_jsonb(apps)::text as row from apps where id = $1',
+    app.id,
+  );
+  await move(app);
+  await rows('old', 'delete from app_moves where app_id = $1', app.id);
+  await rows(
+    'old',
+    'insert into apps select * from jsonb_populate_record(null::apps, $1::jsonb)',
+    backup[0]!.row,
+  );
+  const released = await runCommand(['restored', 'release', '--cell', 'old'], { env });
+  expect(released).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining(`custos apps move ${app.id} --to new`),
+  });
+  const removed = await runCommand(['apps', 'move', app.id, '--to', 'new'], { env });
+  expect(removed).toMatchObject({ code: 0, stdout: expect.stringContaining('old -> new, 0 rows') });
+  expect(await cellsOf(app)).toEqual(['new']);
+  expect(await sign(app, wallet)).toBe(signature);
+});
+
+test('an app can move back', async () => {
+  const app = await createApp();
+  const { wallet, signature } = await populate(app);
+  await move(app);
+  expect(await sign(app, wallet)).toBe(signature);
+  await move(app, { to: 'old' });
+  expect(await cellsOf(app)).toEqual(['old']);
+  await expect
+    .poll(async () => (await call(app, 'GET', `/v1/wallets/${wallet}`)).status, { timeout: 30_000 })
+    .toBe(200);
+  expect(await sign(app, wallet)).toBe(signature);
+});
