@@ -27,6 +27,7 @@ import { recordDenials } from '../../server/audit.ts';
 import { createAuthenticate } from '../../server/authenticate.ts';
 import type { Cell } from '../../server/cells.ts';
 import { type FailureLimit, type RateLimitOptions, rateLimitOfApp } from '../../server/rate-limit.ts';
+import { createReplicaReads, type ReplicaReads } from '../../server/replica-reads.ts';
 import { bindHandlers } from '../../server/run-operation.ts';
 import { inUnitOf, type OpenUnit, unitsOf } from '../../server/unit-of-work.ts';
 import type { CheckResponse } from '../../server/validation-issues.ts';
@@ -38,12 +39,12 @@ import {
   QUIET_MS,
   shortTimeouts,
 } from '../../storage/postgres-dialect.ts';
+import { watchReplica } from '../../storage/replica-lag.ts';
 import { identifyDatabase } from '../../storage/schema/identify-database.ts';
 import { type BesideRequests, jobUnits, startBesideRequests } from '../jobs.ts';
 import { rateLimiterFor } from '../listen.ts';
 import { countFailures } from '../monitoring.ts';
 import { watchDepartures } from './departures.ts';
-import { openReplica } from './replica.ts';
 
 /** CHOICE: a cell counts as unavailable after this time without a heartbeat. Heartbeats are a second apart. */
 const SILENT_MS = 5_000;
@@ -275,4 +276,50 @@ function unnamed(pool: CountingPool): CountingPool {
   const query: CountingPool['query'] = ({ text, values }) =>
     pool.query({ text, ...(values === undefined ? {} : { values }) });
   return Object.assign(Object.create(pool), { query });
+}
+
+/** A read replica of the database, from which lists are read. */
+interface OpenedReplica {
+  /**
+   * Returns the rules for reading from the replica.
+   *
+   * @param primary opens units of work on the primary database.
+   */
+  readsBeside(primary: OpenUnit): ReplicaReads;
+  close(): Promise<void>;
+}
+
+const now = (): number => performance.now();
+
+/**
+ * Opens the replica, or returns undefined if none is configured. The server starts without waiting for it, and reads
+ * everything from the primary until the replica can be reached.
+ */
+async function openReplica(
+  { replicaUrl, poolSize }: Pick<CellSettings, 'replicaUrl' | 'poolSize'>,
+  primary: Database,
+  log: Log,
+): Promise<OpenedReplica | undefined> {
+  if (replicaUrl === undefined) return undefined;
+  const replica = await openDatabase(entities, {
+    kind: 'postgres',
+    url: replicaUrl,
+    poolSize,
+    onConnectionError: (err) => log.warn({ err }, 'lost a connection to the replica'),
+  });
+  const lag = watchReplica({
+    ...{ primary, replica, now },
+    onChange: (isKnown) =>
+      isKnown
+        ? log.info({}, 'lists are read from the replica')
+        : log.warn({}, 'the replica cannot be used; lists are read from the primary'),
+  });
+  return {
+    readsBeside: (openPrimary) =>
+      createReplicaReads({ primary: openPrimary, replica: unitsOf(replica), lagMs: lag.lagMs, now }),
+    async close() {
+      await lag.close();
+      await replica.close();
+    },
+  };
 }
