@@ -33,7 +33,7 @@ interface BackupManifest {
   readonly version: string;
   /** The time in ISO 8601. */
   readonly made_at: string;
-  /** The number of migrations that the database has had. */
+  /** The number of migrations that have been applied to the database. */
   readonly schema: number;
   /** The files, by their path in the folder. */
   readonly files: Readonly<Record<string, { readonly bytes: number; readonly sha256: string }>>;

@@ -212,7 +212,7 @@ export function connectionOf(em: SqlEntityManager): UnitConnection | undefined {
  * Makes the entity manager begin and end transactions on our connections.
  *
  * NOTE: of MikroORM's events, only the ones before and after a commit are dispatched. Tests use them to stop the server
- * at this point.
+ * at these points.
  */
 export function ownTransactions(orm: Orm, parts: Parts): void {
   const connection = orm.em.getConnection();

@@ -11,7 +11,7 @@ const MAX_PAGES = 10;
 
 /**
  * The part of an address's transactions that is still unread: those after slot `from` up to slot `to`, newest first.
- * The range does not depend on a node. `before` is only a hint where to search.
+ * The range does not depend on a node. `before` is only a hint about where to search.
  */
 export interface AddressRange {
   readonly address: string;

@@ -5,8 +5,8 @@ import type { SchemaMigration } from './schema-migration.ts';
 // blocks writers.
 //
 // A unique index of a partitioned table contains the key of the partitions. Ids of events are drawn at random, and
-// those of deliveries are derived from event and endpoint, so nothing depends on an index without it. Servers of the
-// previous version keep working, because none of their statements names such an index.
+// those of deliveries are derived from event and endpoint, so nothing depends on a unique index without this key.
+// Servers of the previous version keep working, because none of their statements names such an index.
 export const partitions: SchemaMigration = {
   name: '0023-partitions-contract-0021',
   postgres: `

@@ -8,8 +8,8 @@ const HEX_TEXT = /^0x[0-9a-fA-F]*$/;
 const ADDRESS = /^0x[0-9a-fA-F]{40}$/;
 
 /**
- * Returns whether this is an atomic or dynamic type of EIP-712 (`uint256`, `bytes32`, `string`, …), so not a struct
- * or an array.
+ * Returns whether this is an atomic or dynamic type of EIP-712 (`uint256`, `bytes32`, `string`, …), and not a struct or
+ * an array.
  */
 export function isElementaryType(type: string): boolean {
   const match = ELEMENTARY.exec(type);
