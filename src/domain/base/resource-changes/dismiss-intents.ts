@@ -30,7 +30,7 @@ const dismissPending = prepareQuery<Dismissal>((database, { subjectId, reason, n
 
 /**
  * Dismisses the pending intents about a resource, because the resource is no longer what their signers saw. Every verb
- * that changes or deletes a resource with an owner calls it in the transaction of the change.
+ * that changes or deletes a resource of one of these kinds calls it in the transaction of the change.
  *
  * NOTE: it is not part of the noun `intents`, because that noun calls those verbs.
  */

@@ -256,7 +256,11 @@ export async function requireEmail(
   throw invalidField('/email', 'expected an email address: the user has no linked one');
 }
 
-/** Returns the address of the user's linked e-mail account, if any. */
+/**
+ * Returns the address of the user's linked e-mail account, if any.
+ *
+ * @throws ApiError not_found
+ */
 export async function getEmail(
   context: Pick<PlanContext, 'app' | 'em'>,
   userId: string,

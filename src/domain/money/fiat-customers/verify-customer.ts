@@ -230,7 +230,11 @@ function requireAccepted(answer: CustomerSnapshot | FiatRefusal, at = ''): Custo
   });
 }
 
-/** Starts the verification of an organization, and creates the links to the hosted pages. */
+/**
+ * Starts the verification of an organization, and creates the links to the hosted pages.
+ *
+ * @throws ApiError what `requireRedirect` and `askForLinks` throw.
+ */
 export function askForOrganizationLinks(
   context: PlanContext,
   organizationId: string,

@@ -183,7 +183,7 @@ function requireReceiver({ network }: SparkAccount, address: string): void {
 /**
  * Requires that the account holds an amount of sats or of a token.
  *
- * @throws ApiError insufficient_funds
+ * @throws ApiError insufficient_funds; transaction_broadcast_failure when the operators cannot be reached.
  */
 async function requireHolding(
   { chain, address }: SparkAccount,

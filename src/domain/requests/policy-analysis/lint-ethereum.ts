@@ -214,7 +214,8 @@ async function paymentEffect(call: EthereumCall): Promise<Effect> {
 }
 
 /**
- * Returns a request that makes the same payment as a transfer; empty if the chain or its asset has no name in the API.
+ * Returns a request that makes the same payment as a transfer; empty for an amount of zero, or if the chain or its
+ * asset has no name in the API.
  */
 function transferOf({ to, value, chainId }: EthereumCall): readonly TriedRequest[] {
   const chain = chainOfCaip2(`eip155:${chainId}`);

@@ -321,7 +321,7 @@ async function requireLinked(context: PlanContext, address: string): Promise<voi
 /**
  * Reads the external data that an RPC request needs.
  *
- * @throws the ApiError or SigningInputError of the method for a request that cannot be executed.
+ * @throws ApiError not_found; for a request that cannot be executed, the ApiError or SigningInputError of the method.
  */
 export async function planRpc(
   context: PlanContext,
