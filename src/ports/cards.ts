@@ -40,7 +40,7 @@ export interface CardOrder {
   readonly address: string;
 }
 
-/** A card as the issuer reports it. Its only digits are the last four of the number. */
+/** A card as the issuer reports it. Of the card's number, it has only the last four digits. */
 export interface IssuedCard {
   readonly id: string;
   readonly status: CardStatus;

@@ -71,8 +71,8 @@ export type ChainStatus =
   | { readonly kind: 'unknown'; readonly isExpired: boolean; readonly look?: Look }
   /**
    * No node has the transaction, and according to all of them it can never be included, because its nonce is used or
-   * its blockhash is no longer valid. A lagging node reports the same about an included transaction, so a second check
-   * is needed.
+   * its blockhash is no longer valid. A lagging node reports the same about an included transaction, so further checks
+   * are needed.
    */
   | { readonly kind: 'gone'; readonly as: 'replaced' | 'expired'; readonly look: Look }
   /** The nodes disagree, or what they report is not final, so the status is unknown. */

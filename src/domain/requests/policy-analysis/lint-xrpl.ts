@@ -48,8 +48,8 @@ const BRIDGE = {
 };
 
 /**
- * Transactions of other types that pay the same or let another account do so, by type. The first three give the account
- * away. Source: XRPL docs, transaction types.
+ * Transactions of other types that pay the same or let another account do so, by type. The first three let another
+ * account sign. Source: XRPL docs, transaction types.
  */
 const siblings: Readonly<Record<string, (paid: Paid) => XrplTransaction>> = {
   SetRegularKey: ({ Destination }) => ({ RegularKey: Destination }),

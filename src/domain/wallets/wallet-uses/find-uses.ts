@@ -6,7 +6,7 @@ import { type ExpiringTable, graceOf } from '../../../storage/schema/partitions.
 import type { Tables } from '../../tables.ts';
 import { dropOldVolumes } from './use-log.ts';
 
-// HOT: the queries of this file run for every signature (bench `stored`, `policy`).
+// KYSELY: reads and deletes uses page by page, up to a thousand at a time.
 
 type UseRow = Selectable<Tables['wallet_uses']>;
 
