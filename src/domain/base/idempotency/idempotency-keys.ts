@@ -29,7 +29,7 @@ export async function requireSigners(
   if (!isEnough(keys)) throw new ApiError('insufficient_correct_authorization_signatures');
 }
 
-// KYSELY: upserts that report whether they wrote a row.
+// KYSELY: an upsert with a condition, and bounded deletions by subquery.
 
 /** The columns that this file uses. */
 interface Tables {
