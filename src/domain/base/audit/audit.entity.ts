@@ -50,9 +50,9 @@ export const AuditRecordEntity = defineEntity({
     leafIndex: p.bigint('number').primary().autoincrement(false),
     /** The id that the record had in `audit_pending`. */
     pendingId: p.bigint('number'),
-    /** The app that the change concerns; null if it concerns no app. */
+    /** The app that the recorded action concerns; null if it concerns no app. */
     appId: p.text().strictNullable(),
-    /** Where an operator's call came from; null for changes that no operator made. */
+    /** Where an operator's call came from; null for all other actions. */
     origin: p.text().strictNullable(),
     recordedAtMs: p.bigint('number'),
     /** The leaf as RFC 8785 JSON. */
