@@ -44,8 +44,8 @@ export interface SpendingTotals {
 export const nothingCounted: SpendingTotals = { totalOf: () => undefined, record: async () => undefined };
 
 /**
- * CHOICE: the specification gives no limit. Each group is locked and summed separately, and PostgreSQL has a few
- * thousand locks for all transactions.
+ * CHOICE: the maximum number of groups to which one request contributes. The specification gives none. Each group is
+ * locked and summed separately, and PostgreSQL has a few thousand locks for all transactions.
  */
 const MAX_GROUPS = 500;
 /**

@@ -282,7 +282,7 @@ export async function readClaimedEndpoint(
     .executeTakeFirst();
 }
 
-/** Extends the claim by `LEASE_MS`, and returns what `readClaimedEndpoint` returns. */
+/** Extends the claim to `LEASE_MS` from now, and returns what `readClaimedEndpoint` returns. */
 export async function holdEndpoint(
   em: SqlEntityManager,
   { owner, nowMs }: Claimant,

@@ -351,7 +351,7 @@ function requestsOf(call: EthereumCall, { data, marks }: TokenFunction): readonl
   return callRequests({ ...call, data }, { marks, token: call.to });
 }
 
-/** Returns token transfers in place of a payment: these calls have no value. */
+/** Returns requests that move tokens, or funds on Hyperliquid, in place of a payment. None of them has a value. */
 export function tokenTransfers({ to, chainId, sender }: EthereumCall) {
   const [transfer] = tokenFunctions({
     ...{ owner: sender.toLowerCase(), to: to.toLowerCase(), amount: 1n },
