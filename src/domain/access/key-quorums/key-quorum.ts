@@ -81,7 +81,7 @@ function checkThreshold({ threshold, publicKeys, userIds, keyQuorumIds }: Propos
   }
 }
 
-// CHOICE: the specification gives no limit. A request cannot carry more signatures than this.
+// CHOICE: a key quorum has at most as many members as a request can have signatures. The specification gives no limit.
 function refuseTooMany(count: number): void {
   if (count > MAX_SIGNATURES) {
     throw invalidField('', `expected at most ${MAX_SIGNATURES} members, got ${count}`);
@@ -348,9 +348,9 @@ export async function deleteKeyQuorum(context: OperationContext, id: string): Pr
 }
 
 /**
- * CHOICE: the specification gives no limit. Each request that needs authorization reads the keys of every member. One
- * key quorum can have 95 members and 5 nested key quorums of 100 members each. A key quorum that grows later is not
- * checked again.
+ * CHOICE: the maximum number of members in the key quorums of a wallet's additional signers. The specification gives
+ * none. Each request that needs authorization reads the keys of every member. One key quorum can have 95 members and 5
+ * nested key quorums of 100 members each. A key quorum that grows later is not checked again.
  */
 const MAX_MEMBERS = 600;
 

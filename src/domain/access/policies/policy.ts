@@ -31,7 +31,10 @@ import {
 import { PolicyEntity } from './policy.entity.ts';
 import { changePolicySeal, deletePolicySeal, sealPolicy } from './policy-seals.ts';
 
-/** CHOICE: the specification gives no limit. A policy is read and evaluated as a whole, so it has to stay small. */
+/**
+ * CHOICE: the maximum number of rules of a policy. The specification gives none. A policy is read and evaluated as a
+ * whole, so it has to stay small.
+ */
 const MAX_RULES = 100;
 /**
  * CHOICE: the maximum length of a policy's rules as JSON is the maximum length of one request. Rules that are added one

@@ -226,7 +226,7 @@ export async function countEvents(em: SqlEntityManager): Promise<EventCount[]> {
 
 // HOT: one row for every event and endpoint (bench `webhooks`).
 
-/** CHOICE: a month is long enough to investigate past failures. */
+/** CHOICE: deliveries and events are kept for a month, which is long enough to investigate past failures. */
 const RETENTION_MS = 30 * 24 * 60 * 60 * 1000;
 const DROPPED_AT_ONCE = 5_000;
 

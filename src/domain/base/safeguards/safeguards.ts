@@ -151,8 +151,8 @@ export const strictSafeguards: Safeguards = {
   single_use_signatures: true,
   block_test_logins: true,
   block_linking_test_accounts: true,
-  // CHOICE: off. When it is on, an ALLOW rule for `*` does not cover hashes, and published clients have no other way to
-  // allow them.
+  // CHOICE: `strict_methods` is off by default. When it is on, an ALLOW rule for `*` does not cover hashes, and
+  // published clients have no other way to allow them.
   strict_methods: false,
   policy_parts_require_owner: true,
 };

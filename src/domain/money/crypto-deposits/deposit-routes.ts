@@ -36,7 +36,7 @@ interface Conversion {
   readonly recipient?: string | undefined;
 }
 
-/** CHOICE: half a percent, the same as for swaps. */
+/** CHOICE: the default slippage is half a percent, the same as for swaps. */
 const DEFAULT_SLIPPAGE_BPS = 50;
 
 // Quotes require a payer and a recipient, but reserve nothing. Nobody has the keys of these addresses.

@@ -69,7 +69,7 @@ export function satoshi(sats: bigint): SparkCurrencyAmount {
 
 type Params = Extract<WalletRpcRequest, { method: 'createLightningInvoice' }>['params'];
 
-// CHOICE: 30 days, the default of Spark's own wallets.
+// CHOICE: an invoice expires after 30 days by default, as in Spark's own wallets.
 const USUAL_EXPIRY_SECONDS = 30 * 24 * 3600;
 const MAX_MEMO_BYTES = 639;
 /** The largest timestamp of an invoice: BOLT 11 encodes it in 35 bits. */

@@ -66,7 +66,7 @@ export async function authenticateUser(context: PlanContext, userJwt: string): P
   return { userId: login.userId };
 }
 
-// CHOICE: one hour, regardless of the expiry of the exchanged token.
+// CHOICE: a user key is valid for one hour, regardless of the expiry of the exchanged token.
 const LIFETIME_MS = 60 * 60_000;
 
 // CHOICE: a key with a voucher ends this long before the voucher. With equal ends, the key store could refuse a request

@@ -47,7 +47,10 @@ const columns = [
   'trace',
 ] as const satisfies readonly (keyof UseRow)[];
 
-/** CHOICE: the specification gives no retention time. A month of requests is enough to evaluate a policy change. */
+/**
+ * CHOICE: the time for which uses are kept. The specification gives none. A month of requests is enough to evaluate a
+ * policy change.
+ */
 const LIFETIME_MS = 30 * 24 * 60 * 60 * 1000;
 
 /** The retention of uses: each is kept until its lifetime ends. */

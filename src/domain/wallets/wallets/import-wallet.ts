@@ -16,7 +16,10 @@ import { authorityOfNewWallet, type NewAuthority, sealedFor } from '../wallet-au
 import { checkWalletFields, insertWallet, type KeyOfWallet, resolveWalletOwner } from './create-wallet.ts';
 import { WalletEntity, WalletImportEntity, type WalletRow } from './wallet.entity.ts';
 
-/** CHOICE: the specification gives no lifetime. An hour is enough for a person to find the seed phrase. */
+/**
+ * CHOICE: the lifetime of a started import. The specification gives none. An hour is enough for a person to find the
+ * seed phrase.
+ */
 const LIFETIME_MS = 60 * 60 * 1000;
 
 /**
