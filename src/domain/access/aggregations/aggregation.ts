@@ -59,7 +59,11 @@ export async function createAggregation(
   return aggregation;
 }
 
-/** Locks the app's aggregations against concurrent creations, and refuses an aggregation beyond the limit. */
+/**
+ * Locks the app's aggregations against concurrent creations, and refuses an aggregation beyond the limit.
+ *
+ * @throws ApiError invalid_aggregation_format
+ */
 async function requireBelowLimit(context: OperationContext): Promise<void> {
   await lockName(context.em, 'aggregations', `aggregations:${context.app.id}`);
   const count = await context.em.count(AggregationEntity, { appId: context.app.id });

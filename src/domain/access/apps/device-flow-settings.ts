@@ -59,7 +59,11 @@ export function checkDeviceFlow(value: unknown): Partial<DeviceFlowSettings> {
   return value;
 }
 
-/** Refuses a URL with a query, because clients append the user code as the query. */
+/**
+ * Refuses a URL with a query, because clients append the user code as the query.
+ *
+ * @throws ApiError invalid_data
+ */
 function requirePage(value: unknown, pointer: string): void {
   const url = typeof value === 'string' && URL.canParse(value) ? new URL(value) : undefined;
   if (url?.protocol !== 'https:' || url.search !== '' || url.hash !== '') {

@@ -65,7 +65,11 @@ export async function checkOwner(
   return (await findImplicit(context, implicitName(owner.kind, owner.member))) ?? NEW_QUORUM;
 }
 
-/** Reads which owner the body names: a key quorum's id, the only member of a key quorum, null, or undefined. */
+/**
+ * Reads which owner the body names: a key quorum's id, the only member of a key quorum, null, or undefined.
+ *
+ * @throws ApiError invalid_data
+ */
 async function readOwner(
   context: KeyQuorumContext,
   { owner, owner_id: ownerId }: OwnerFields,

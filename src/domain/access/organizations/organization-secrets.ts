@@ -86,7 +86,11 @@ export async function bindOrganizationSecret(
   await context.em.flush();
 }
 
-/** Finds a secret of an organization and locks it until the transaction ends. */
+/**
+ * Finds a secret of an organization and locks it until the transaction ends.
+ *
+ * @throws ApiError not_found
+ */
 async function findSecret(
   context: OrganizationContext,
   organizationId: string,

@@ -285,7 +285,11 @@ export async function createWebhookEndpoint(
   return { endpoint, secret: await createWebhookSecret(context, endpoint.id) };
 }
 
-/** Locks the app's endpoints against concurrent creations, and refuses an endpoint beyond the limit. */
+/**
+ * Locks the app's endpoints against concurrent creations, and refuses an endpoint beyond the limit.
+ *
+ * @throws ApiError invalid_request
+ */
 async function requireBelowLimit(context: OperationContext): Promise<void> {
   await lockName(context.em, 'webhook endpoints', `webhook_endpoints:${context.app.id}`);
   const count = await context.em.count(WebhookEndpointEntity, { appId: context.app.id });

@@ -54,6 +54,8 @@ async function resolveConfig(
 /**
  * Requires that the filter contains only the asset of the vault. A vault accepts one asset, so deposits of other assets
  * could only fail.
+ *
+ * @throws ApiError invalid_data
  */
 function requireAssetOf({ assetAddress, caip2 }: EarnVault, filter: AutomationAssetFilter): void {
   const accepted = { asset_address: assetAddress, caip2 };
@@ -136,6 +138,8 @@ export async function createAutomation(
 /**
  * Locks the app's automations against concurrent creations, and refuses an automation beyond the limit. The automations
  * of deposit addresses (`isManaged`) do not count.
+ *
+ * @throws ApiError invalid_request
  */
 async function requireBelowLimit(context: OperationContext): Promise<void> {
   await lockName(context.em, 'automations', `automations:${context.app.id}`);

@@ -89,6 +89,8 @@ export async function budgetRefusal(
 
 /**
  * Returns the value of the proceeds in base units of the native asset that pays the gas; undefined if it is unknown.
+ *
+ * @throws ApiError transaction_broadcast_failure when the router cannot be reached.
  */
 async function worthInNative(
   context: PlanContext,
@@ -247,7 +249,11 @@ interface Forwarding {
   readonly rawAmount: bigint;
 }
 
-/** Plans the transfer of a deposit that already is in the destination asset and needs no swap. */
+/**
+ * Plans the transfer of a deposit that is already in the destination asset and needs no swap.
+ *
+ * @throws ApiError not_supported; transaction_broadcast_failure when the chain cannot be reached.
+ */
 async function planForwarding(
   context: PlanContext,
   { walletId, recipient, source, rawAmount }: Forwarding,

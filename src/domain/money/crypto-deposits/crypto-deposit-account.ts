@@ -176,6 +176,8 @@ interface Opening {
  * Opens a route unless it is already open.
  *
  * The caller has locked the wallet, so of concurrent requests for one route, one opens it and the others find it.
+ *
+ * @throws ApiError invalid_request for too many routes; what `requireNoOverlap` and `openAddress` throw.
  */
 async function openRoute(
   context: OperationContext,
@@ -220,7 +222,11 @@ async function openRoute(
   return attachment;
 }
 
-/** Refuses routes that overlap, because a deposit can be converted only once. */
+/**
+ * Refuses routes that overlap, because a deposit can be converted only once.
+ *
+ * @throws ApiError resource_conflict
+ */
 async function requireNoOverlap(
   { em }: OperationContext,
   { id }: WalletRow,
@@ -244,6 +250,8 @@ async function requireNoOverlap(
  *
  * CHOICE: later changes of these are not copied. The limit on wallets of an organization does not apply to deposit
  * addresses.
+ *
+ * @throws ApiError not_supported for policies of another chain type.
  */
 async function openAddress(context: OperationContext, wallet: WalletRow): Promise<WalletRow> {
   const signers = JSON.parse(wallet.additional_signers) as AdditionalSignerInput;

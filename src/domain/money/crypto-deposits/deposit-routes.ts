@@ -207,7 +207,11 @@ interface Reading {
   readonly mode: 'include' | 'exclude';
 }
 
-/** Returns the assets for which one value of a filter stands. */
+/**
+ * Returns the assets for which one value of a filter stands.
+ *
+ * @throws ApiError not_supported
+ */
 function readSource(
   context: PlanContext,
   { value, pointer }: { readonly value: CryptoDepositAsset; readonly pointer: string },

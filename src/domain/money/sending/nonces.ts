@@ -288,6 +288,8 @@ const isOpen = ({ status }: HeldNonce): boolean => openStatuses.some((open) => o
 /**
  * Refuses a nonce that the caller specified if the transaction or one of its authorizations would use a nonce of
  * another pending transaction. The transaction may replace the account's own transaction with the same nonce.
+ *
+ * @throws ApiError invalid_data
  */
 async function requireFree(
   context: NonceContext,
@@ -306,7 +308,11 @@ async function requireFree(
   );
 }
 
-/** Refuses an authorization of another account if a pending transaction of that account uses its nonce. */
+/**
+ * Refuses an authorization of another account if a pending transaction of that account uses its nonce.
+ *
+ * @throws ApiError invalid_data
+ */
 async function requireUnused(
   context: NonceContext,
   by: { readonly account: Account; readonly nonce: number },

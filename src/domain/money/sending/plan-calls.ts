@@ -123,6 +123,8 @@ async function planSponsored(context: PlanContext, draft: CallsDraft): Promise<P
  *
  * CHOICE: only an account that already delegates to the batch executor sends them together. An account is never
  * delegated unless a request asks for it.
+ *
+ * @throws ApiError transaction_broadcast_failure
  */
 async function takesBatches(chain: EvmChain, { address, calls }: CallsDraft): Promise<boolean> {
   if (calls.length < 2) return false;

@@ -293,7 +293,11 @@ interface SeenTransfers {
   readonly readTo: string | undefined;
 }
 
-/** Reads the transfers of the wallet that we did not send, newest first, as far back as the page can need them. */
+/**
+ * Reads the transfers of the wallet that we did not send, newest first, as far back as the page can need them.
+ *
+ * @throws ApiError unavailable
+ */
 async function readSeen(
   context: ListContext,
   {

@@ -186,6 +186,8 @@ interface NewSignature {
  *
  * CHOICE: a user's key must also be valid now, which `requireMemberKey` checks. The timestamp is not signed, so the
  * holder of an expired key could claim any time.
+ *
+ * @throws ApiError invalid_data
  */
 async function requireWithinKeyLifetime(
   { app, em }: OperationContext,

@@ -191,6 +191,8 @@ function planRpcSend(context: PlanContext, wallet: WalletRow, request: SendingRe
  * Refuses sponsorship options without sponsorship.
  *
  * CHOICE: the app and the paymaster agree on the asset for sponsoring, so the option has no effect here.
+ *
+ * @throws ApiError invalid_data
  */
 function requireOptionsFit({ sponsor, sponsor_options: options }: Sponsorable): void {
   if (options === undefined || sponsor === true) return;

@@ -315,7 +315,11 @@ async function walletsFor(
   return made;
 }
 
-/** Finds the wallets with these ids, and returns them in the order of the ids. */
+/**
+ * Finds the wallets with these ids, and returns them in the order of the ids.
+ *
+ * @throws ApiError invalid_data for a wallet that is unknown, archived or of another chain type.
+ */
 async function requireWallets(context: OperationContext, ids: readonly string[]): Promise<WalletRow[]> {
   const rows = await listWalletsOfIds(context, ids);
   const byId = new Map(rows.filter((row) => row.archived_at_ms === null).map((row) => [row.id, row]));

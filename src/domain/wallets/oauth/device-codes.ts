@@ -121,6 +121,8 @@ function ownPage({ devicePage, proof }: OperationContext): string | undefined {
  * Refuses another code if too many codes are undecided.
  *
  * INVARIANT: no other request counts or stores codes until this request has stored its code.
+ *
+ * @throws ApiError too_many_requests
  */
 async function requireRoom({ app, em, nowMs, proof }: OperationContext): Promise<void> {
   await lockName(em, 'device codes', `device-codes:${app.id}`);
@@ -235,7 +237,11 @@ export async function decideDevice(
   if (!isKnown) throw unknownCode();
 }
 
-/** Records a decision about a code. Returns false if the app has no such code. */
+/**
+ * Records a decision about a code. Returns false if the app has no such code.
+ *
+ * @throws ApiError invalid_state for a code that has expired or was decided, and for a frozen user.
+ */
 async function decide(
   context: DecisionContext,
   { userId, user_code: typed, action }: { readonly userId: string } & VerifyOauthDeviceRequest,
@@ -254,7 +260,11 @@ async function decide(
   return true;
 }
 
-/** Limits guesses, because user codes are short (RFC 8628 section 5.1). */
+/**
+ * Limits guesses, because user codes are short (RFC 8628 section 5.1).
+ *
+ * @throws ApiError too_many_requests
+ */
 async function requireFewWrong({ app, em, machine }: OperationContext, userId: string): Promise<void> {
   // INVARIANT: an attempt is counted before the app's next attempt is checked.
   await lockNames(em, 'device guesses', [`device-guesses:${app.id}`]);

@@ -126,7 +126,11 @@ function findGrantForUpdate({ app, em }: OperationContext, id: string): Promise<
   return em.findOne(OauthGrantEntity, { id, appId: app.id }, lockForUpdate);
 }
 
-/** Refuses a grant that was unused for too long, is too old, or belongs to a frozen user. */
+/**
+ * Refuses a grant that was unused for too long, is too old, or belongs to a frozen user.
+ *
+ * @throws ApiError invalid_grant
+ */
 async function requireLive(context: OperationContext, grant: OauthGrant): Promise<void> {
   const { refresh_idle_days: idleDays, grant_days: grantDays } = readAppSettings(
     (await findApp(context.em, context.app.id)).settings,

@@ -118,6 +118,8 @@ async function createRecoveryUser(
  *
  * CHOICE: an existing user gets no new way to log in here, because that may need a key of the user. The account must
  * already be linked.
+ *
+ * @throws ApiError not_found; linked_to_another_user; invalid_data for an account that is not linked.
  */
 async function requireAccounts(
   context: OperationContext,

@@ -338,6 +338,8 @@ export function createUserTokens(orm: Orm, { prefix }: Pick<Services, 'prefix'>)
  *
  * CHOICE: reads stay allowed until the access token expires. Changes are refused, because cards need no signature to
  * spend, to show their numbers or to be issued.
+ *
+ * @throws ApiError missing_or_invalid_token
  */
 async function requireMayChange(context: VerifyContext, { sessionId, isFrozen }: UserSession): Promise<void> {
   if (isFrozen) {

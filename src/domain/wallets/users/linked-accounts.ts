@@ -336,6 +336,8 @@ async function findAppOfUser({ em, by }: OperatorContext, userId: string): Promi
  * Locks both users and returns them.
  *
  * INVARIANT: users are locked in the order of their ids, so that opposite transfers cannot deadlock.
+ *
+ * @throws ApiError not_found; invalid_data when both are the same user.
  */
 async function lockBoth(context: TransferContext, fromUserId: string, toUserId: string) {
   const [first, second] = [await getUser(context, fromUserId), await getUser(context, toUserId)];
@@ -349,6 +351,8 @@ async function lockBoth(context: TransferContext, fromUserId: string, toUserId: 
 /**
  * Refuses to delete a user who owns a wallet or belongs to a key quorum, because nobody could sign for the user any
  * more.
+ *
+ * @throws ApiError invalid_state
  */
 async function requireNoWallets({ em }: TransferContext, { row, linkedAccounts }: StoredUser): Promise<void> {
   const database = em.getKysely<Tables>();

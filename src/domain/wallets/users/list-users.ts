@@ -49,7 +49,11 @@ export async function listUsers(
   return { users: await usersWithAccounts(context, page), nextCursor };
 }
 
-/** Returns the creation time of a cursor's user, Unix ms. The user may have been deleted in the meantime. */
+/**
+ * Returns the creation time of a cursor's user, Unix ms. The user may have been deleted in the meantime.
+ *
+ * @throws ApiError invalid_data
+ */
 async function readCursor({ app, em }: UserContext, cursor: string): Promise<number> {
   if (/^did:service:[a-z0-9]{1,64}$/.test(cursor)) {
     for (const table of ['users', 'deleted_users'] as const) {

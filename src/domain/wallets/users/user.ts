@@ -156,6 +156,8 @@ async function storeOne(context: OperationContext, prepared: PlannedUser | ApiEr
  * Returns the wallets that an entry requests, by `wallets` or by the older flags.
  *
  * CHOICE: contradicting flags make the whole request invalid; they are not the outcome of one user.
+ *
+ * @throws ApiError invalid_data
  */
 function walletsOf(input: UserBatchCreateInputUser, pointer: string): WalletCreationInput[] {
   if (input.wallets !== undefined) {

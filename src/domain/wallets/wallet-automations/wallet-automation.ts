@@ -143,6 +143,8 @@ export async function lockWallet({ em }: OperationContext, wallet: WalletRow): P
 /**
  * Finds the automations with these ids, each once, in the order of the ids. Locks them, so that none is deleted before
  * it is attached. The id of an automation that belongs to a deposit address (`isManaged`) is refused as unknown.
+ *
+ * @throws ApiError invalid_data
  */
 async function automationsOf(
   { app, em }: OperationContext,

@@ -289,7 +289,11 @@ async function ageOf({ app, em }: ListContext, cursor: string): Promise<number> 
   return last.created_at_ms;
 }
 
-/** Returns the ids of the key quorums that contain the user or key of the filter; undefined without such a filter. */
+/**
+ * Returns the ids of the key quorums that contain the user or key of the filter; undefined without such a filter.
+ *
+ * @throws ApiError invalid_data
+ */
 async function ownersOf(
   { app, em }: ListContext,
   { userId, authorizationKey }: WalletFilter,

@@ -240,7 +240,11 @@ export async function restoreWallet(
   return row;
 }
 
-/** Returns the id of the wallet that an operator names by its id or by `ext_wal_` and its external id. */
+/**
+ * Returns the id of the wallet that an operator names by its id or by `ext_wal_` and its external id.
+ *
+ * @throws ApiError not_found; invalid_data when several apps have a wallet with the external id.
+ */
 async function walletOfCaller(
   { em, by }: Pick<OperationContext, 'em'> & { readonly by: OperatorCaller },
   walletId: string,
