@@ -235,7 +235,7 @@ function partsOf(rule: PolicyRuleRequest, ruleIndex: number): PolicyPart[] {
   });
 }
 
-/** Reads the owners of those condition sets and aggregations that exist. */
+/** Reads the owners of those condition sets and aggregations that exist; null for those without an owner. */
 async function readOwners(
   { app, em }: PartsContext,
   parts: readonly PolicyPart[],

@@ -95,9 +95,9 @@ interface EthereumDraft {
   readonly caip2: string;
   readonly address: string;
   readonly transaction: UnsignedEthereumTransaction;
-  /** Bytes appended to the calldata. */
+  /** Bytes to append to the calldata, if any. */
   readonly dataSuffix?: string | undefined;
-  /** The smart contract to which the transaction delegates its sender (EIP-7702). */
+  /** The smart contract to which the transaction delegates its sender (EIP-7702), if any. */
   readonly delegatesTo?: string | undefined;
 }
 
@@ -108,7 +108,7 @@ export interface EthereumPlan {
   readonly transaction: EthereumTransaction;
   /** The account's transaction count on the chain; undefined when the caller specified the nonce. */
   readonly pendingCount: bigint | undefined;
-  /** The bytes that were appended to the calldata. */
+  /** The bytes that were appended to the calldata, if any. */
   readonly dataSuffix?: string | undefined;
 }
 

@@ -31,7 +31,7 @@ export interface SolanaPlan {
   readonly address: string;
   /** The wire bytes with a recent blockhash. */
   readonly wire: Uint8Array;
-  /** The fee payer, which signs in addition to the wallet. */
+  /** The fee payer, which signs in addition to the wallet; undefined if the wallet pays the fee. */
   readonly feePayer?: FeePayer | undefined;
 }
 

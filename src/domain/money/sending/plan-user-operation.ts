@@ -48,7 +48,7 @@ export interface OperationPlan {
   readonly bundler: Bundler;
   readonly address: string;
   readonly calls: readonly BatchCall[];
-  /** The bytes that were appended to the data of the last call. */
+  /** The bytes that were appended to the data of the last call, if any. */
   readonly dataSuffix?: string | undefined;
   /** The gas for the calls, including a margin. */
   readonly callGas: bigint;
