@@ -99,7 +99,7 @@ const BYTES_BESIDE = 3n + 67n + 64n;
 
 async function planOnTron(context: PlanContext, order: TransferOrder): Promise<PlannedTransfer> {
   const { asset, rawAmount, from } = order;
-  // The amount exceeds the total supply of sun. The API encodes amounts of sun as JSON numbers.
+  // Such an amount exceeds the total supply of sun. The API encodes amounts of sun as JSON numbers.
   if (asset.tokenAddress === null && rawAmount > Number.MAX_SAFE_INTEGER)
     throw new ApiError('insufficient_funds');
   const rawData = tronTransfer(movementOf(order));

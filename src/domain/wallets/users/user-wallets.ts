@@ -14,7 +14,8 @@ import type { WalletRow } from '../wallets/wallet.entity.ts';
 import { type NewAccount, storeAccounts } from './store-accounts.ts';
 import { isLinkable, userView } from './user-view.ts';
 
-// CHOICE: the same limit as for a batch of wallets, because deriving a key takes milliseconds.
+// CHOICE: the maximum number of wallets that one request creates for a user. It is the same as in a batch of wallets,
+// because deriving a key takes milliseconds.
 const MAX_WALLETS = 100;
 
 /** Wallets to create for a user, with their new keys by index. */
