@@ -166,10 +166,10 @@ interface Allowance {
 }
 
 /**
- * Returns the calls that allow a spender to take exactly this amount, and never more. If the allowance is already
- * sufficient, no call is needed. Any other allowance is first set to zero, because tokens like USDT refuse to change a
- * nonzero allowance. While transactions of the account are pending, every allowance is set to zero first, because these
- * transactions may use it or change it.
+ * Returns the calls after which a spender may take this amount. They never raise the allowance above it. If the
+ * allowance is already sufficient, no call is needed. Any other allowance is first set to zero, because tokens like
+ * USDT refuse to change a nonzero allowance. While transactions of the account are pending, every allowance is set to
+ * zero first, because these transactions may use it or change it.
  *
  * @throws ApiError transaction_broadcast_failure when the chain cannot be reached.
  */

@@ -56,7 +56,7 @@ export type ExternalProgress =
   | { readonly kind: 'done'; readonly hash?: string | undefined; readonly delivery?: object | undefined }
   /** The deposit was refunded. `hash` is the hash of the refund on the chain of the deposit. */
   | { readonly kind: 'given_back'; readonly hash: string; readonly reason: string }
-  /** The step ended without a payment in either direction. */
+  /** The step ended without the payment, and no transaction of a refund is known. */
   | { readonly kind: 'refused'; readonly reason: string };
 
 /**

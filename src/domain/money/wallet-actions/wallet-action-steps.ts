@@ -55,7 +55,7 @@ export type ExternalKind = 'exchange' | 'payout';
  * - `waiting`: the deposit has not arrived, or the other system has not paid.
  * - `done`: the other system has paid.
  * - `given_back`: the deposit was refunded.
- * - `refused`: the step ended without a payment in either direction.
+ * - `refused`: the step ended without the payment, and no transaction of a refund is known.
  */
 type ExternalStatus = 'waiting' | 'done' | 'given_back' | 'refused';
 

@@ -32,7 +32,7 @@ export const WalletActionStepEntity = defineEntity({
     delivery: p.text().strictNullable(),
     /** The hash of the payment, or of the refund on the deposit's chain. */
     hash: p.text().strictNullable(),
-    /** Why the deposit was refunded or refused. */
+    /** Why the step ended without the payment. */
     failureReason: p.text().strictNullable(),
     /**
      * When the external step is polled next, or the effects are read. Null if there is nothing to poll or read, and

@@ -42,7 +42,7 @@ export const IntentSignatureEntity = defineEntity({
   indexes: [{ name: 'intent_signatures_by_member', properties: ['member', 'intentId'] }],
 });
 
-/** A proposed request, which is executed once enough owners of its resource have signed it. */
+/** A proposed request, which is executed once enough members of a key quorum that may authorize it have signed it. */
 export const IntentEntity = defineEntity({
   name: 'Intent',
   tableName: 'intents',
