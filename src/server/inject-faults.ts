@@ -42,6 +42,10 @@ async function inject(fault: RequestFault, state: RequestState, stopping: AbortS
       state.injected = { why: whyOf(fault, 'delayed the request'), isOutcome: false };
       // Delay the request before it holds a database connection.
       await pause(fault.delayMs, state.response, stopping);
+      if (state.response.destroyed) {
+        const what = 'delayed the request, and the client closed the connection first; nothing was executed';
+        state.injected = { why: whyOf(fault, what), isOutcome: true, isCut: true };
+      }
       return;
     case 'error':
       state.injected = { why: whyOf(fault, 'injected this error'), isOutcome: true };

@@ -24,6 +24,7 @@ import { readProof } from './request-proof.ts';
 import {
   type Answer,
   answeredOf,
+  beginState,
   codeOf,
   isOpenWithoutBody,
   type OperationHandlers,
@@ -31,6 +32,7 @@ import {
   type RequestState,
   refusedOf,
   resourcesOf,
+  unansweredOf,
   type Written,
   whyOf,
   withHint,
@@ -198,6 +200,7 @@ export async function createPipeline(options: PipelineOptions): Promise<Pipeline
     if (state.injected?.answer !== undefined) [answer, refusal] = [state.injected.answer, undefined];
     if (refusal instanceof RequestAbortedError) {
       log.info({ request_id: state.id }, refusal.message);
+      attempt(log, () => options.record?.(unansweredOf(state, startedMs)));
       return;
     }
     if (answer === undefined && !state.isBodyRead && options.record !== undefined) {
@@ -309,53 +312,10 @@ async function errorAfterRecording(
   }
 }
 
-interface Beginning {
-  readonly id: string;
-  readonly nowMs: number;
-  readonly headers: IncomingHttpHeaders;
-  readonly remoteAddress: string;
-}
-
-// Every property is set from the start, so that all states share one hidden class in V8.
-function beginState(request: IncomingMessage, response: ServerResponse, beginning: Beginning): RequestState {
-  const target = request.url ?? '/';
-  const mark = target.indexOf('?');
-  return {
-    request,
-    response,
-    id: beginning.id,
-    method: request.method ?? 'GET',
-    target,
-    path: mark === -1 ? target : target.slice(0, mark),
-    headers: beginning.headers,
-    nowMs: beginning.nowMs,
-    remoteAddress: beginning.remoteAddress,
-    rawBody: nothing,
-    isBodyRead: false,
-    route: undefined,
-    cell: undefined,
-    app: undefined,
-    hasAppSecret: false,
-    userId: undefined,
-    sessionId: undefined,
-    publicClientNetwork: undefined,
-    query: {},
-    body: undefined,
-    proof: undefined,
-    signers: undefined,
-    guess: undefined,
-    effects: nothingStored,
-    injected: undefined,
-  };
-}
-
 function writeLimits({ response }: RequestState, limits: Readonly<Record<string, string>> | undefined): void {
   if (limits === undefined) return;
   for (const [name, value] of Object.entries(limits)) response.setHeader(name, value);
 }
-
-const nothing = Buffer.alloc(0);
-const nothingStored: RequestState['effects'] = [];
 
 interface Sending {
   readonly brand: Brand | undefined;

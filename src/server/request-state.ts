@@ -60,6 +60,53 @@ export interface RequestState {
   injected: InjectedFault | undefined;
 }
 
+interface Beginning {
+  readonly id: string;
+  readonly nowMs: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly remoteAddress: string;
+}
+
+/** Every property is set from the start, so that all states share one hidden class in V8. */
+export function beginState(
+  request: IncomingMessage,
+  response: ServerResponse,
+  beginning: Beginning,
+): RequestState {
+  const target = request.url ?? '/';
+  const mark = target.indexOf('?');
+  return {
+    request,
+    response,
+    id: beginning.id,
+    method: request.method ?? 'GET',
+    target,
+    path: mark === -1 ? target : target.slice(0, mark),
+    headers: beginning.headers,
+    nowMs: beginning.nowMs,
+    remoteAddress: beginning.remoteAddress,
+    rawBody: nothing,
+    isBodyRead: false,
+    route: undefined,
+    cell: undefined,
+    app: undefined,
+    hasAppSecret: false,
+    userId: undefined,
+    sessionId: undefined,
+    publicClientNetwork: undefined,
+    query: {},
+    body: undefined,
+    proof: undefined,
+    signers: undefined,
+    guess: undefined,
+    effects: nothingStored,
+    injected: undefined,
+  };
+}
+
+const nothing = Buffer.alloc(0);
+const nothingStored: RequestState['effects'] = [];
+
 /** A guess at a one-time code, charged before the code is compared. */
 export interface Guess {
   /**
@@ -225,8 +272,14 @@ const NO_RESPONSE = 0;
  */
 export function answeredOf(state: RequestState, ending: Ending): AnsweredRequest {
   const { request, response, route } = state;
-  const { answer, refusal, why, brand } = ending;
-  const isCut = state.injected?.isCut === true;
+  const { answer, refusal, brand } = ending;
+  // A response to a client that has left is destroyed before anything is written to it.
+  const isCut = state.injected?.isCut === true || response.destroyed;
+  const why =
+    ending.why ??
+    (response.destroyed
+      ? whyClientLeft(`The request ended with the status ${answer.status}.`, ending.durationMs)
+      : undefined);
   const code = answer.status < 400 || isCut ? undefined : codeOf(answer, refusal);
   return {
     id: state.id,
@@ -250,6 +303,42 @@ export function answeredOf(state: RequestState, ending: Ending): AnsweredRequest
     responseHeaders: isCut ? [] : headersOf(response, ending),
     responseText: isCut ? undefined : ending.text,
     why: why === undefined || brand === undefined ? why : JSON.parse(brand.writeText(JSON.stringify(why))),
+  };
+}
+
+/**
+ * Returns the record of a request whose client closed the connection before its handler ran. Such a request changes
+ * nothing.
+ */
+export function unansweredOf(state: RequestState, startedMs: number): AnsweredRequest {
+  const durationMs = performance.now() - startedMs;
+  const why = state.injected?.why ?? whyClientLeft('The server executed nothing.', durationMs);
+  const ending = { answer: { status: NO_RESPONSE }, refusal: undefined, headers: {}, text: undefined };
+  return {
+    ...answeredOf(state, { ...ending, why, startedMs, durationMs, brand: undefined }),
+    ...{ status: NO_RESPONSE, responseHeaders: [] },
+  };
+}
+
+/** Explains a request without a response, whose client has closed the connection. */
+function whyClientLeft(what: string, durationMs: number): Why {
+  const waitedMs = Math.round(durationMs);
+  const text = `The client closed the connection after ${waitedMs} ms, before the response. ${what}`;
+  const step = 'Give the client a longer timeout, or test how it reacts.';
+  return {
+    kind: 'fault',
+    hint: `${text} ${step}`,
+    evidence: { effect: 'client_left', duration_ms: waitedMs },
+    problems: [
+      {
+        subject: 'the connection',
+        expected: 'a client that waits for the response',
+        came: `one that closed the connection after ${waitedMs} ms`,
+        at_fault: null,
+        ...{ text, next_step: step },
+      },
+    ],
+    repairs: [{ kind: 'repeat', title: 'Send the request again', repeat: {} }],
   };
 }
 

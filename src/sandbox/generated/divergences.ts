@@ -3069,7 +3069,7 @@ export const sharedDecisions: readonly SandboxDecision[] = [
   "symbol": "MAX_COMPARISONS"
  },
  {
-  "text": "rejected, because no `bytesN` value could equal it, so a DENY with it would never match.",
+  "text": "a value of another size is rejected, because no `bytesN` value could equal it, so a DENY with it would never match.",
   "path": "src/engine/policy/compile.ts",
   "symbol": "requireFieldValue"
  },
@@ -3089,7 +3089,7 @@ export const sharedDecisions: readonly SandboxDecision[] = [
   "symbol": "MAX_ARRAY_DEPTH"
  },
  {
-  "text": "rejects types that signing also rejects, because a condition on them could never be true.",
+  "text": "a condition on such types is an error, because it could never be true.",
   "path": "src/engine/policy/conditions/ethereum-typed-data.ts",
   "symbol": "assertTypes"
  },
@@ -3109,7 +3109,7 @@ export const sharedDecisions: readonly SandboxDecision[] = [
   "symbol": "SIMPLE_ACCOUNT_ADDRESS"
  },
  {
-  "text": "the type is 2 by default, unless the transaction has a field that only another type has.",
+  "text": "the default is 2, unless the transaction has a field that only another type has.",
   "path": "src/engine/signing/ethereum/transaction.ts",
   "symbol": "typeOf"
  },

@@ -210,7 +210,7 @@ export interface Operations {
       after?: string | undefined;
       /** Return only requests of this operation, for example `createWallet`. Repeat the parameter for several operations. */
       operation?: string[] | undefined;
-      /** Return only requests with this response status. `4xx` matches all statuses from 400 to 499, `0` requests whose connection a fault rule cut before the response, and `failed` both of them and all from 500 to 599, as well as responses that a fault rule truncated. */
+      /** Return only requests with this response status. `4xx` matches all statuses from 400 to 499, `0` requests whose connection a fault rule or the client closed before the response, and `failed` both of them and all from 500 to 599, as well as responses that a fault rule truncated. */
       status?: string | undefined;
       /** Return only requests that were refused with this error code. */
       code?: string | undefined;
@@ -459,7 +459,7 @@ export interface Operations {
       after?: string | undefined;
       /** Return only requests of this operation, for example `createWallet`. Repeat the parameter for several operations. */
       operation?: string[] | undefined;
-      /** Return only requests with this response status. `4xx` matches all statuses from 400 to 499, `0` requests whose connection a fault rule cut before the response, and `failed` both of them and all from 500 to 599, as well as responses that a fault rule truncated. */
+      /** Return only requests with this response status. `4xx` matches all statuses from 400 to 499, `0` requests whose connection a fault rule or the client closed before the response, and `failed` both of them and all from 500 to 599, as well as responses that a fault rule truncated. */
       status?: string | undefined;
       /** Return only requests that were refused with this error code. */
       code?: string | undefined;

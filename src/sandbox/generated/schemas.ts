@@ -633,7 +633,7 @@ export type RecordedExchange = {
   user: SandboxNamed | null;
   /** The earlier request that started the subject, such as the one that sent a transaction. */
   caused_by: string | null;
-  /** 0 if a fault cut the connection before the response. */
+  /** 0 if a fault rule or the client closed the connection before the response. */
   status: number;
   /** Error code, including codes of errors that are sent without one, such as `not_found`. */
   code: string | null;
@@ -697,7 +697,7 @@ export type RecordedRequest = {
   user: SandboxNamed | null;
   /** The earlier request that started the subject, such as the one that sent a transaction. */
   caused_by: string | null;
-  /** 0 if a fault cut the connection before the response. */
+  /** 0 if a fault rule or the client closed the connection before the response. */
   status: number;
   /** Error code, including codes of errors that are sent without one, such as `not_found`. */
   code: string | null;

@@ -277,6 +277,33 @@ describe('a rule for requests', () => {
     expect(await last()).toMatchObject({ why: { kind: 'validation' } });
   });
 
+  test('a client that gives up during a delay has no response in the record', async () => {
+    // The delay ends when the client leaves, so a long one costs the test no time.
+    const fault = await addFault({ effect: 'latency', delay_ms: 30_000, operation: 'createWallet' });
+    const before = await walletCount();
+    const givingUp = new AbortController();
+    const sent = sandbox.dispatcher.request({
+      ...{ origin: sandbox.baseUrl, path: '/v1/wallets', method: 'POST', signal: givingUp.signal },
+      body: JSON.stringify(ethereum.body),
+      headers: {
+        authorization: `Basic ${Buffer.from(`${sandbox.appId}:${sandbox.appSecret}`).toString('base64')}`,
+        'service-app-id': sandbox.appId,
+        'content-type': 'application/json',
+      },
+    });
+    const ended = expect(sent).rejects.toThrow();
+    await expect.poll(() => hitsOf(fault), { timeout: 30_000 }).toBe(1);
+    givingUp.abort();
+    await ended;
+    await expect.poll(last, { timeout: 30_000 }).toMatchObject({
+      ...{ operation: 'createWallet', status: 0, code: null, response: { headers: [], body: null } },
+      why: { kind: 'fault', evidence: { effect: 'latency', delay_ms: 30_000 } },
+    });
+    const { why } = (await last()) as { why: { hint: string } };
+    expect(why.hint).toContain('the client closed the connection first; nothing was executed');
+    expect(await walletCount()).toBe(before);
+  });
+
   test('hits the same requests in every sandbox with the same seed', async () => {
     const pattern = async (on: TestSandbox): Promise<string> => {
       await addFault({ effect: 'error', code: 'unavailable', probability: 0.5 }, on);

@@ -1,6 +1,8 @@
+import { once } from 'node:events';
 import { request as httpRequest } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import { ApiError } from '../../../src/errors.ts';
+import type { AnsweredRequest } from '../../../src/ports/requests.ts';
 import { MAX_BODY_BYTES } from '../../../src/server/read-body.ts';
 import type { RequestState } from '../../../src/server/request-state.ts';
 import { appHeaders, echo, noonMs, startToyServer, type ToyServer, toyApp } from './toy-server.ts';
@@ -125,7 +127,8 @@ describe('the body', () => {
 
   test('the body that is never completed only closes the connection', async () => {
     const run = () => expect.unreachable('the operation was run');
-    await using server = await startToyServer({ run });
+    const records: AnsweredRequest[] = [];
+    await using server = await startToyServer({ run, record: (answered) => void records.push(answered) });
     const request = httpRequest(`${server.url}/v1/toys`, {
       method: 'POST',
       headers: { ...json, 'content-length': 100 },
@@ -143,6 +146,8 @@ describe('the body', () => {
           message: 'the client closed the connection before the request was complete',
         },
       ]);
+    const why = { evidence: { effect: 'client_left' }, hint: expect.stringContaining('executed nothing.') };
+    expect(records).toMatchObject([{ status: 0, code: undefined, responseText: undefined, why }]);
   });
 });
 
@@ -386,6 +391,33 @@ test('a record or an explanation that fails costs the client nothing', async () 
     ({ message }) => message === 'failed to explain or record a request',
   );
   expect(failures).toHaveLength(3);
+});
+
+test('a client that leaves before its response is recorded without one', async () => {
+  const records: AnsweredRequest[] = [];
+  const running = Promise.withResolvers<void>();
+  await using server = await startToyServer({
+    async run(state) {
+      running.resolve();
+      await once(state.response, 'close');
+      return echo(state);
+    },
+    record: (answered) => void records.push(answered),
+  });
+  const body = '{"name":"bear"}';
+  const headers = { ...json, 'content-length': body.length };
+  const request = httpRequest(`${server.url}/v1/toys`, { method: 'POST', headers });
+  request.on('error', () => undefined);
+  request.end(body);
+  await running.promise;
+  request.destroy();
+  await expect.poll(() => records.length, { timeout: 30_000 }).toBe(1);
+  const [record] = records;
+  expect(record).toMatchObject({ status: 0, code: undefined, responseHeaders: [], responseText: undefined });
+  expect(record!.why).toMatchObject({ kind: 'fault', evidence: { effect: 'client_left' } });
+  expect(record!.why!.hint).toMatch(
+    /^The client closed the connection after \d+ ms, before the response\. The request ended with the status 200\./,
+  );
 });
 
 test('a server in production says that it has HTTPS only, and only over HTTPS', async () => {

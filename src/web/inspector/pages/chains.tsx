@@ -25,8 +25,8 @@ const columns: readonly Column<ChainTransaction>[] = [
     ...{ title: 'From and to', width: 260, slot: 'sub' },
     cell: ({ from, to, contract_address: made }) => (
       <>
-        <Named id={from} what="the sender" /> <span class="arrow">→</span>{' '}
-        {(to ?? made) !== null && <Named id={(to ?? made)!} what="the receiver" />}
+        <Address of={from} what="the sender" /> <span class="arrow">→</span>{' '}
+        {(to ?? made) !== null && <Address of={(to ?? made)!} what="the receiver" />}
       </>
     ),
   },
