@@ -115,9 +115,9 @@ export interface RefusedRequest {
 export interface RefusedResources {
   /** The names of resources, by their id as the request or the refusal has it. */
   readonly names: ReadonlyMap<string, string>;
-  /** The members of key quorums without a name, in words, by the id of the quorum. */
+  /** Descriptions of the members of key quorums that have no name, by the id of the key quorum. */
   readonly members?: ReadonlyMap<string, string> | undefined;
-  /** The units of the sums to which policies refer, by the id of the aggregation. */
+  /** The units of the running totals to which policies refer, by the id of the aggregation. */
   readonly units?: ReadonlyMap<string, AmountUnit> | undefined;
   /** The wallet that the path or the `address` of the body names, if it is archived. The time is in Unix ms. */
   readonly archived?: { readonly walletId: string; readonly atMs: number } | undefined;

@@ -62,7 +62,9 @@ export const KeyQuorumEntity = defineEntity({
     displayName: p.text().strictNullable(),
     /** The number of members that must sign; null means all. */
     authorizationThreshold: p.integer().strictNullable(),
-    /** Only for a key quorum that was created for an `owner` field: its only member, as `user:…` or `key:…`. */
+    /**
+     * Only for an unchanged key quorum that was created for an `owner` field: its only member, as `user:…` or `key:…`.
+     */
     implicitFor: p.text().strictNullable(),
     /** The name of the voucher key, if the users of the quorum were pinned at its creation. */
     voucher: p.text().strictNullable(),

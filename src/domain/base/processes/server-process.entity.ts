@@ -43,33 +43,33 @@ export const ServerProcessEntity = defineEntity({
  * - `taken`: the app has left. Its rows are in `moved_rows`.
  * - `moved`: the app has left, and its rows are in the other cell.
  * - `arrived`: the app has come from the other cell.
- * - `aborted`: the app was about to leave, and has stayed.
- * - `refused`: the app was about to come. This move will not bring it any more.
+ * - `aborted`: the app was about to leave, but has stayed.
+ * - `refused`: the app was about to come, but this move can no longer bring it.
  */
 export const AppMoveEntity = defineEntity({
   name: 'AppMove',
   tableName: 'app_moves',
   properties: {
     appId: p.text().primary(),
-    /** Increases with each change in this table, so that servers read only what they do not know. */
+    /** Increases with each change in this table, so that servers read only the changes that they do not know. */
     number: p.bigint('number'),
     state: p.text(),
-    /** Identifies the move in both cells. It begins with the number that the move had first. */
+    /** Identifies the move in both cells. It begins with the first number of the move. */
     moveId: p.text(),
     otherCell: p.text(),
     changedAtMs: p.bigint('number'),
   },
 });
 
-/** A row of an app that has been taken out of its table, and is not in another cell yet. */
+/** A row of an app that has left: it was taken out of its table, and is not in the other cell yet. */
 export const MovedRowEntity = defineEntity({
   name: 'MovedRow',
   tableName: 'moved_rows',
   properties: {
     appId: p.text().primary(),
-    /** The name of its table. */
+    /** The name of the row's table. */
     place: p.text().primary(),
-    /** Its place in the order of the table. */
+    /** The position of the row in its table. */
     position: p.bigint('number').primary(),
     /** The row as JSON. */
     content: p.text(),

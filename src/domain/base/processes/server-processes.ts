@@ -28,18 +28,18 @@ const MAX_PROCESSES = 1_000;
 /** The state of the last move of an app; see `AppMoveEntity`. */
 export type MoveState = 'draining' | 'taken' | 'moved' | 'arrived' | 'aborted' | 'refused';
 
-/** A change of a move, as the heartbeats of all servers report it. */
+/** A change of a move, as the response to a heartbeat reports it. */
 export interface SeenMove {
   readonly number: number;
   readonly state: MoveState;
   readonly appId: string;
 }
 
-/** The part of a process in the moves of apps. */
+/** What a process knows about the moves of apps, and has done for them. */
 export interface MovesOfProcess {
   /** The highest number of a move that the process knows. */
   readonly known: number;
-  /** The move for which the process has stopped its work on the app; 0 for none. */
+  /** The number of the move for which the process has stopped its work on the app; 0 for none. */
   readonly drained: number;
 }
 
@@ -72,7 +72,8 @@ const countOwn = prepareQuery<
 );
 
 /**
- * Increments the heartbeat of this process. It must be the only statement of its unit of work.
+ * Increments the heartbeat of this process, and reads the heartbeats of the others and the new moves of apps. It must
+ * be the only statement of its unit of work.
  *
  * @returns undefined if this process is not registered, or if other processes have taken over its work.
  */

@@ -249,12 +249,12 @@ async function movePosition(
   return true;
 }
 
-/** CHOICE: how long after the move of an app its new cell may read transfers again. */
+/** CHOICE: the time after an app's move in which its new cell may read transfers again. */
 const AGAIN_MS = 24 * 60 * 60 * 1000;
 
 /**
- * After an app has come from another cell, transfers are read again from the earlier position of the two cells. Returns
- * the idempotency keys of the deposits that were recorded before. Without such an app, this is one query.
+ * Returns the idempotency keys of the deposits that were recorded before. After an app has come from another cell,
+ * transfers are read again from the earlier position of the two cells. If no app has come recently, this is one query.
  */
 async function toldAfterMove(
   { em, nowMs }: Pick<OperationContext, 'em' | 'nowMs'>,
