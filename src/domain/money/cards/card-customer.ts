@@ -273,7 +273,7 @@ export async function getCardCustomer(
  *
  * CHOICE: the consent covers the bank's current agreements. A new agreement needs a new consent.
  *
- * @throws ApiError not_found before the customer is created.
+ * @throws ApiError not_found before the customer is created; what `lookAtCustomer` throws.
  */
 export async function acceptCardTerms(
   context: OperationContext,

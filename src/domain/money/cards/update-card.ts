@@ -78,7 +78,7 @@ function checkChange({ status, cancellation_reason: reason, pin }: UpdateCardReq
 /**
  * Stores the card as the issuer changed it.
  *
- * @throws ApiError not_found
+ * @throws ApiError not_found; what `askToChange` throws.
  */
 export async function updateCard(
   context: OperationContext,
@@ -125,7 +125,7 @@ export async function askToReplace(
 /**
  * Stores the new card and cancels the old one.
  *
- * @throws ApiError not_found, invalid_state
+ * @throws ApiError not_found; invalid_state; what `askToReplace` throws.
  */
 export async function replaceCard(
   context: OperationContext,
