@@ -69,7 +69,7 @@ export default defineConfig({
     sequence: { sequencer: LongestFirst },
     // The files of a worker share its modules, which takes less than half the time; a file leaves nothing behind in them.
     isolate: false,
-    // Servers of tests live longer than a small young generation: 3 % less CPU in `test/contract`.
-    execArgv: ['--max-semi-space-size=64'],
+    // Servers of tests live longer than a small young generation. 128 MB take 8 % less CPU than 64 in `test/contract`.
+    execArgv: ['--max-semi-space-size=128'],
   },
 });
