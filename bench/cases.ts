@@ -11,9 +11,7 @@ import { rpcAttacks } from './cases/rpc-attacks.ts';
 import { snapshots } from './cases/snapshots.ts';
 import { startUp } from './cases/start-up.ts';
 import { stateless } from './cases/stateless.ts';
-import { postgres } from './cases/storage/postgres.ts';
-import { sqlite } from './cases/storage/sqlite.ts';
-import { users } from './cases/storage/users.ts';
+import { postgres, sqlite, users } from './cases/storage.ts';
 import { stored } from './cases/stored.ts';
 import { webhooks } from './cases/webhooks.ts';
 

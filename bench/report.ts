@@ -26,20 +26,13 @@ export interface CaseResult {
   readonly busyOthers?: number;
 }
 
-export interface GoalInput {
-  readonly id: string;
-  readonly what: string;
-  readonly measured: number;
-  readonly limit: number;
-  readonly unit?: string;
+/** A goal that is met by a measured value of `limit` or less. */
+export function atMost(id: string, what: string, measured: number, limit: number, unit = 'x'): Goal {
+  return { id, what, measured, limit, unit, direction: 'at most', met: measured <= limit };
 }
 
-export function atMost(goal: GoalInput): Goal {
-  return { unit: 'x', ...goal, direction: 'at most', met: goal.measured <= goal.limit };
-}
-
-export function atLeast(goal: GoalInput): Goal {
-  return { unit: 'x', ...goal, direction: 'at least', met: goal.measured >= goal.limit };
+export function atLeast(id: string, what: string, measured: number, limit: number, unit = 'x'): Goal {
+  return { id, what, measured, limit, unit, direction: 'at least', met: measured >= limit };
 }
 
 /** Three significant digits; whole numbers from 100. */
@@ -86,7 +79,7 @@ export function goalsText(goals: readonly Goal[]): string {
 }
 
 /** The rounds of one request on several servers; ratios are relative to the first server. */
-export function roundsTable(title: string, measured: readonly Measured[], request: string): Table {
+function roundsTable(title: string, measured: readonly Measured[], request: string): Table {
   const rows = measured.filter((entry) => entry.request === request);
   const reference = rows[0] === undefined ? Number.NaN : leastCpu(rows[0]);
   return {
@@ -105,7 +98,7 @@ export function roundsTable(title: string, measured: readonly Measured[], reques
 }
 
 /** How reliable the figures are: the load by other processes, and the differences between rounds. */
-export function noiseTable(measured: readonly Measured[]): Table {
+function noiseTable(measured: readonly Measured[]): Table {
   const spreads = measured.map(spreadOf);
   const others = measured.flatMap((entry) => entry.busyOthers);
   return {
@@ -118,6 +111,15 @@ export function noiseTable(measured: readonly Measured[]): Table {
   };
 }
 
-export function busyOthersOf(measured: readonly Measured[]): number {
-  return median(measured.flatMap((entry) => entry.busyOthers));
+/** The result of rounds: a table of each request, those of the case, the noise and the goals. */
+export function roundsResult(
+  measured: readonly Measured[],
+  titleOf: (request: string) => string,
+  goals: readonly Goal[],
+  more: readonly Table[] = [],
+): CaseResult {
+  const requests = [...new Set(measured.map(({ request }) => request))];
+  const tables = requests.map((request) => roundsTable(titleOf(request), measured, request));
+  const busyOthers = median(measured.flatMap((entry) => entry.busyOthers));
+  return { tables: [...tables, ...more, noiseTable(measured)], goals, busyOthers };
 }

@@ -4,13 +4,13 @@ import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Bench, BenchCase } from '../bench-case.ts';
 import type { LoadRequest } from '../measure/load-order.ts';
-import { type RunningPostgres, startPostgres } from '../measure/postgres.ts';
+import { type RunningPostgres, withPostgres } from '../measure/postgres.ts';
 import { residentMegabytesOf } from '../measure/process-usage.ts';
-import { type Contestant, leastCpu, measureRounds, pick } from '../measure/rounds.ts';
-import { atMost, busyOthersOf, noiseTable, roundsTable, type Table } from '../report.ts';
+import { cpuOf, type Entry, measureServers } from '../measure/rounds.ts';
+import { atMost, roundsResult, type Table } from '../report.ts';
 import { walletRequests } from '../requests-of-wallets.ts';
 import { launchServe, makeApp, programs, type ServeEnvironment } from '../servers/custos.ts';
-import { type Address, type RunningServer, runToEnd, temporaryFolder } from '../servers/launch.ts';
+import { type Address, runToEnd, temporaryFolder } from '../servers/launch.ts';
 
 const SIZES = [1, 2, 4];
 const MOST = 1.05;
@@ -31,30 +31,15 @@ export const cells: BenchCase = {
   needsPeers: false,
   async run(bench) {
     const idle = await measureIdle(bench);
-    const measured = await measureLoad(bench);
-    const cpu = (size: number, request: string): number => leastCpu(pick(measured, nameOf(size), request));
-    return {
-      tables: [
-        ...requestNames.map((request) => roundsTable(`${request}, PostgreSQL`, measured, request)),
-        idle.table,
-        noiseTable(measured),
-      ],
-      goals: [
-        ...requestNames.flatMap((request) =>
-          SIZES.slice(1).map((size) =>
-            atMost({
-              ...{ id: '-', what: `${request}: ${nameOf(size)} to one` },
-              ...{ measured: cpu(size, request) / cpu(1, request), limit: MOST },
-            }),
-          ),
-        ),
-        atMost({
-          ...{ id: '-', what: 'statements of an idle cell' },
-          ...{ measured: idle.perSecond, limit: MOST_IDLE_STATEMENTS, unit: '/s' },
-        }),
-      ],
-      busyOthers: busyOthersOf(measured),
-    };
+    const { measured } = await measureLoad(bench);
+    const goals = requestNames.flatMap((request) =>
+      SIZES.slice(1).map((size) => {
+        const ratio = cpuOf(measured, nameOf(size), request) / cpuOf(measured, nameOf(1), request);
+        return atMost('-', `${request}: ${nameOf(size)} to one`, ratio, MOST);
+      }),
+    );
+    goals.push(atMost('-', 'statements of an idle cell', idle.perSecond, MOST_IDLE_STATEMENTS, '/s'));
+    return roundsResult(measured, (request) => `${request}, PostgreSQL`, goals, [idle.table]);
   },
 };
 
@@ -63,29 +48,34 @@ function nameOf(size: number): string {
 }
 
 /** Sends the same requests to servers with 1, 2 and 4 cells, to the app of each cell in turn. */
-async function measureLoad(bench: Bench) {
-  bench.report('starting PostgreSQL');
-  const postgres = await startPostgres(['-c', 'max_connections=300']);
-  const servers: RunningServer[] = [];
-  try {
-    const contestants: Contestant[] = [];
-    for (const size of SIZES) {
-      bench.report(`starting ${nameOf(size)}`);
-      const { environment, apps } = await makeCells(postgres, `load${size}`, size);
-      const server = await launchServe(environment, apps[0]!);
-      servers.push(server);
-      const lists: Awaited<ReturnType<typeof walletRequests>>[] = [];
-      for (const app of apps) lists.push(await walletRequests({ ...server, ...app }));
-      const requests = Object.fromEntries(
-        requestNames.map((request) => [request, inTurn(lists.map((list) => list[request]))]),
-      );
-      contestants.push({ name: nameOf(size), server, requests });
-    }
-    return await measureRounds(contestants, { ...bench, connections: CONNECTIONS });
-  } finally {
-    await Promise.all(servers.map((server) => server.stop()));
-    await postgres.stop();
-  }
+function measureLoad(bench: Bench) {
+  return withPostgres(
+    bench.report,
+    (postgres) =>
+      measureServers(
+        bench,
+        SIZES.map((size): Entry => {
+          let apps: readonly App[];
+          return {
+            name: nameOf(size),
+            async start() {
+              const made = await makeCells(postgres, `load${size}`, size);
+              apps = made.apps;
+              return launchServe(made.environment, apps[0]!);
+            },
+            async requestsTo(server) {
+              const lists: Awaited<ReturnType<typeof walletRequests>>[] = [];
+              for (const app of apps) lists.push(await walletRequests({ ...server, ...app }));
+              return Object.fromEntries(
+                requestNames.map((request) => [request, inTurn(lists.map((list) => list[request]))]),
+              );
+            },
+          };
+        }),
+        CONNECTIONS,
+      ),
+    ['-c', 'max_connections=300'],
+  );
 }
 
 type App = Pick<Address, 'appId' | 'appSecret'>;
@@ -132,15 +122,10 @@ function inTurn(lists: readonly (readonly LoadRequest[])[]): LoadRequest[] {
 }
 
 /** Counts the statements that PostgreSQL gets from a server whose four cells have nothing to do. */
-async function measureIdle(bench: Bench): Promise<{ readonly perSecond: number; readonly table: Table }> {
+function measureIdle(bench: Bench): Promise<{ readonly perSecond: number; readonly table: Table }> {
   const [, , most = 4] = SIZES;
-  bench.report('starting PostgreSQL with a log of all statements');
   let statements = 0;
-  // `begin` and `commit` are counted too.
-  const postgres = await startPostgres(['-c', 'log_statement=all', '-c', 'log_line_prefix=%d '], (lines) => {
-    statements += [...lines.matchAll(/^idle_\d+ LOG: {2}(?:statement|execute)/gm)].length;
-  });
-  try {
+  const count = async (postgres: RunningPostgres) => {
     const { environment, apps } = await makeCells(postgres, 'idle', most);
     const server = await launchServe(environment, apps[0]!);
     try {
@@ -150,18 +135,20 @@ async function measureIdle(bench: Bench): Promise<{ readonly perSecond: number; 
       bench.report('counting the statements of idle cells');
       await wait(IDLE_SECONDS * 1_000);
       const perSecond = (statements - before) / IDLE_SECONDS / most;
-      return {
-        perSecond,
-        table: {
-          title: `A server with ${most} idle cells`,
-          columns: ['statements/s of each', 'resident MB'],
-          rows: [[perSecond, residentMegabytesOf(server.pid)]],
-        },
-      };
+      const columns = ['statements/s of each', 'resident MB'];
+      const rows = [[perSecond, residentMegabytesOf(server.pid)]];
+      return { perSecond, table: { title: `A server with ${most} idle cells`, columns, rows } };
     } finally {
       await server.stop();
     }
-  } finally {
-    await postgres.stop();
-  }
+  };
+  // `begin` and `commit` are counted too.
+  return withPostgres(
+    bench.report,
+    count,
+    ['-c', 'log_statement=all', '-c', 'log_line_prefix=%d '],
+    (lines) => {
+      statements += [...lines.matchAll(/^idle_\d+ LOG: {2}(?:statement|execute)/gm)].length;
+    },
+  );
 }

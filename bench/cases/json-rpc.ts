@@ -1,7 +1,7 @@
 import type { BenchCase } from '../bench-case.ts';
 import type { LoadRequest } from '../measure/load-order.ts';
-import { leastCpu, measureRounds, pick } from '../measure/rounds.ts';
-import { atMost, noiseTable, roundsTable } from '../report.ts';
+import { cpuOf, measureServers } from '../measure/rounds.ts';
+import { atMost, roundsResult } from '../report.ts';
 import { launchCustos } from '../servers/custos.ts';
 
 const name = 'sandbox';
@@ -11,9 +11,11 @@ const DATA = `0x70a08231${'742d35cc6634c0532925a3b844bc9e7595f0beb0'.padStart(64
 
 function rpc(method: string, params: readonly unknown[]): LoadRequest {
   return {
-    ...{ method: 'POST', path: '/_sandbox/rpc/base', status: 200 },
+    method: 'POST',
+    path: '/_sandbox/rpc/base',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
+    status: 200,
   };
 }
 
@@ -22,28 +24,14 @@ export const jsonRpc: BenchCase = {
   about: 'eth_call of balanceOf, eth_chainId: the JSON-RPC of a simulated chain',
   needsPeers: false,
   async run(bench) {
-    bench.report('starting the sandbox');
-    const server = await launchCustos({ command: 'sandbox', flags: ['--record', 'off'] });
-    try {
-      const requests = {
-        eth_call: [rpc('eth_call', [{ to: USDC, data: DATA }, 'latest'])],
-        eth_chainId: [rpc('eth_chainId', [])],
-      };
-      const measured = await measureRounds([{ name, server, requests }], { ...bench, connections: 16 });
-      return {
-        tables: [
-          ...Object.keys(requests).map((request) => roundsTable(request, measured, request)),
-          noiseTable(measured),
-        ],
-        goals: [
-          atMost({
-            ...{ id: '-', what: 'eth_call of balanceOf, CPU: 2,000 a second on one core' },
-            ...{ measured: leastCpu(pick(measured, name, 'eth_call')), limit: 500, unit: 'µs' },
-          }),
-        ],
-      };
-    } finally {
-      await server.stop();
-    }
+    const requests = {
+      eth_call: [rpc('eth_call', [{ to: USDC, data: DATA }, 'latest'])],
+      eth_chainId: [rpc('eth_chainId', [])],
+    };
+    const start = () => launchCustos({ command: 'sandbox', flags: ['--record', 'off'] });
+    const { measured } = await measureServers(bench, [{ name, start, requestsTo: () => requests }]);
+    const what = 'eth_call of balanceOf, CPU: 2,000 a second on one core';
+    const goal = atMost('-', what, cpuOf(measured, name, 'eth_call'), 500, 'µs');
+    return roundsResult(measured, (request) => request, [goal]);
   },
 };

@@ -2,8 +2,8 @@ import type { Wallet } from '../../src/generated/schemas.ts';
 import type { BenchCase } from '../bench-case.ts';
 import { ask } from '../measure/ask.ts';
 import type { LoadRequest } from '../measure/load-order.ts';
-import { leastCpu, measureRounds, pick } from '../measure/rounds.ts';
-import { atMost, noiseTable, roundsTable } from '../report.ts';
+import { cpuOf, measureServers } from '../measure/rounds.ts';
+import { atMost, roundsResult } from '../report.ts';
 import { postRequest } from '../requests.ts';
 import { launchCustos } from '../servers/custos.ts';
 import type { Address } from '../servers/launch.ts';
@@ -39,31 +39,18 @@ export const onchainActions: BenchCase = {
   about: 'eth_sendTransaction by wallets: the transfer of a token, whose bytecode runs, and of ether',
   needsPeers: false,
   async run(bench) {
-    bench.report('starting the sandbox');
-    const server = await launchCustos({
-      ...{ command: 'sandbox', flags: ['--record', 'off', '--confirm-after', '0'] },
-    });
-    try {
-      const requests = {
+    const flags = ['--record', 'off', '--confirm-after', '0'];
+    const entry = {
+      name,
+      start: () => launchCustos({ command: 'sandbox', flags }),
+      requestsTo: async (server: Address) => ({
         token: await transfers(server, { to: USDC, data: TRANSFER }),
         ether: await transfers(server, { to: `0x${RECIPIENT}`, value: '0x1' }),
-      };
-      const measured = await measureRounds([{ name, server, requests }], { ...bench, connections: 4 });
-      const cpu = (request: keyof typeof requests): number => leastCpu(pick(measured, name, request));
-      return {
-        tables: [
-          ...Object.keys(requests).map((request) => roundsTable(request, measured, request)),
-          noiseTable(measured),
-        ],
-        goals: [
-          atMost({
-            ...{ id: '-', what: 'transfer of a token to one of ether, CPU' },
-            ...{ measured: cpu('token') / cpu('ether'), limit: 1.5 },
-          }),
-        ],
-      };
-    } finally {
-      await server.stop();
-    }
+      }),
+    };
+    const { measured } = await measureServers(bench, [entry], 4);
+    const ratio = cpuOf(measured, name, 'token') / cpuOf(measured, name, 'ether');
+    const goal = atMost('-', 'transfer of a token to one of ether, CPU', ratio, 1.5);
+    return roundsResult(measured, (request) => request, [goal]);
   },
 };

@@ -150,26 +150,14 @@ function report(results: readonly (readonly [string, Overload])[]) {
         ]),
       },
     ],
-    goals: results.flatMap(([name, { normal, overload, after, slowestProbeMs }]) => [
-      atMost({
-        id: 'figure',
-        what: `${name}: p99 of admitted requests at ${TIMES_CAPACITY} times the capacity to normal`,
-        measured: overload.p99Ms / normal.p99Ms,
-        limit: 2,
-      }),
-      atMost({
-        id: 'figure',
-        what: `${name}: slowest /healthz meanwhile`,
-        measured: slowestProbeMs,
-        limit: 1000,
-        unit: 'ms',
-      }),
-      atLeast({
-        id: 'figure',
-        what: `${name}: requests a second from ${RECOVERY_SECONDS} s after the overload, to normal`,
-        measured: perSecond(after) / perSecond(normal),
-        limit: 0.8,
-      }),
-    ]),
+    goals: results.flatMap(([name, { normal, overload, after, slowestProbeMs }]) => {
+      const admitted = `${name}: p99 of admitted requests at ${TIMES_CAPACITY} times the capacity to normal`;
+      const later = `${name}: requests a second from ${RECOVERY_SECONDS} s after the overload, to normal`;
+      return [
+        atMost('figure', admitted, overload.p99Ms / normal.p99Ms, 2),
+        atMost('figure', `${name}: slowest /healthz meanwhile`, slowestProbeMs, 1000, 'ms'),
+        atLeast('figure', later, perSecond(after) / perSecond(normal), 0.8),
+      ];
+    }),
   };
 }

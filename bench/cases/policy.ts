@@ -1,18 +1,21 @@
 import { randomBytes } from 'node:crypto';
-import type { Bench, BenchCase } from '../bench-case.ts';
-import type { LoadRequest } from '../measure/load-order.ts';
-import { startPostgres } from '../measure/postgres.ts';
-import { type Contestant, leastCpu, type Measured, measureRounds, pick } from '../measure/rounds.ts';
-import { atMost, busyOthersOf, noiseTable, roundsTable } from '../report.ts';
+import type { BenchCase } from '../bench-case.ts';
+import { withPostgres } from '../measure/postgres.ts';
+import { cpuOf, measureServers } from '../measure/rounds.ts';
+import { atMost, roundsResult } from '../report.ts';
 import { cappedRequests, judgedRequests } from '../requests-judged.ts';
 import { launchServe, makeApp } from '../servers/custos.ts';
-import type { Address, RunningServer } from '../servers/launch.ts';
+import type { Address } from '../servers/launch.ts';
 
-const names = {
-  free: 'without a policy',
-  judged: 'under 20 rules of 10 conditions',
-  many: 'under a cap, 50 wallets',
-  one: 'under a cap, one wallet',
+const [free, judged] = ['without a policy', 'under 20 rules of 10 conditions'];
+const request = 'eth_signTransaction';
+
+/** A separate server for each kind of request, so that none is affected by data of the others. */
+const kinds = {
+  [free]: async (address: Address) => (await judgedRequests(address)).free,
+  [judged]: async (address: Address) => (await judgedRequests(address)).judged,
+  'under a cap, 50 wallets': async (address: Address) => (await cappedRequests(address)).many,
+  'under a cap, one wallet': async (address: Address) => (await cappedRequests(address)).one,
 };
 
 /** The cost of policies, per signature: of a large one, and of the lock on a running total. */
@@ -20,58 +23,22 @@ export const policy: BenchCase = {
   about: 'eth_signTransaction under 20 rules of 10 conditions and under a running total, to none',
   needsPeers: false,
   async run(bench) {
-    return report(await measureServe(bench));
+    const { measured } = await withPostgres(bench.report, (postgres) =>
+      measureServers(
+        bench,
+        Object.entries(kinds).map(([name, requestsOf], at) => ({
+          name,
+          async start() {
+            const DATABASE_URL = await postgres.create(`policy_${at}`);
+            const environment = { DATABASE_URL, CUSTOS_MASTER_KEY: randomBytes(32).toString('hex') };
+            return launchServe(environment, await makeApp(environment));
+          },
+          requestsTo: async (server) => ({ [request]: await requestsOf(server) }),
+        })),
+      ),
+    );
+    const ratio = cpuOf(measured, judged, request) / cpuOf(measured, free, request);
+    const goal = atMost('policy', '20 rules of 10 conditions to no policy, CPU', ratio, 1.15);
+    return roundsResult(measured, () => `${request}, custos serve on PostgreSQL`, [goal]);
   },
 };
-
-/** A separate server for each kind of request, so that none is affected by data of the others. */
-async function measureServe(bench: Bench): Promise<Measured[]> {
-  bench.report('starting PostgreSQL');
-  const postgres = await startPostgres();
-  const servers: RunningServer[] = [];
-  try {
-    const start = async (
-      name: string,
-      requestsTo: (address: Address) => Promise<LoadRequest[]>,
-    ): Promise<Contestant> => {
-      bench.report(`starting custos serve, ${name}`);
-      const environment = {
-        DATABASE_URL: await postgres.create(`policy_${servers.length}`),
-        CUSTOS_MASTER_KEY: randomBytes(32).toString('hex'),
-      };
-      const server = await launchServe(environment, await makeApp(environment));
-      servers.push(server);
-      return { name, server, requests: { eth_signTransaction: await requestsTo(server) } };
-    };
-    const contestants = [
-      await start(names.free, async (address) => (await judgedRequests(address)).free),
-      await start(names.judged, async (address) => (await judgedRequests(address)).judged),
-      await start(names.many, async (address) => (await cappedRequests(address)).many),
-      await start(names.one, async (address) => (await cappedRequests(address)).one),
-    ];
-    return await measureRounds(contestants, { ...bench, connections: 16 });
-  } finally {
-    await Promise.all(servers.map((server) => server.stop()));
-    await postgres.stop();
-  }
-}
-
-function report(measured: readonly Measured[]) {
-  const request = 'eth_signTransaction';
-  const cpu = (name: string): number => leastCpu(pick(measured, name, request));
-  return {
-    tables: [
-      roundsTable('eth_signTransaction, custos serve on PostgreSQL', measured, request),
-      noiseTable(measured),
-    ],
-    goals: [
-      atMost({
-        id: 'policy',
-        what: '20 rules of 10 conditions to no policy, CPU',
-        measured: cpu(names.judged) / cpu(names.free),
-        limit: 1.15,
-      }),
-    ],
-    busyOthers: busyOthersOf(measured),
-  };
-}

@@ -37,9 +37,7 @@ export const rpcAttacks: BenchCase = {
             rows,
           },
         ],
-        goals: rows.map(([name, measured]) =>
-          atMost({ id: 'figure', what: `${name}: longest delay`, measured, limit: 50, unit: 'ms' }),
-        ),
+        goals: rows.map(([name, measured]) => atMost('figure', `${name}: longest delay`, measured, 50, 'ms')),
       };
     } finally {
       await server.stop();

@@ -128,40 +128,14 @@ function report(found: ReadonlyMap<string, readonly Started[]>) {
       median(all(name, 'megabytes')),
     ]),
   };
+  const sandbox = all(names.sandbox, 'milliseconds');
+  const megabytes = median(all(names.sandbox, 'megabytes'));
   const goals = [
-    atMost({
-      id: 'G6',
-      what: 'start-up: sandbox to node:http, minima',
-      measured: least(names.sandbox) / least(names.static),
-      limit: 2.2,
-    }),
-    atLeast({
-      id: 'G6',
-      what: 'start-up: Prism to sandbox, minima',
-      measured: least(names.prism) / least(names.sandbox),
-      limit: 15,
-    }),
-    atMost({
-      id: 'G6',
-      what: 'start-up: sandbox resident after its first answer',
-      measured: median(all(names.sandbox, 'megabytes')),
-      limit: 150,
-      unit: 'MB',
-    }),
-    atMost({
-      id: 'figure',
-      what: `start-up: sandbox, median of ${all(names.sandbox, 'milliseconds').length}`,
-      measured: middle(names.sandbox),
-      limit: 1000,
-      unit: 'ms',
-    }),
-    atMost({
-      id: 'figure',
-      what: 'start-up: sandbox, slowest',
-      measured: Math.max(...all(names.sandbox, 'milliseconds')),
-      limit: 1000,
-      unit: 'ms',
-    }),
+    atMost('G6', 'start-up: sandbox to node:http, minima', least(names.sandbox) / least(names.static), 2.2),
+    atLeast('G6', 'start-up: Prism to sandbox, minima', least(names.prism) / least(names.sandbox), 15),
+    atMost('G6', 'start-up: sandbox resident after its first answer', megabytes, 150, 'MB'),
+    atMost('figure', `start-up: sandbox, median of ${sandbox.length}`, median(sandbox), 1000, 'ms'),
+    atMost('figure', 'start-up: sandbox, slowest', Math.max(...sandbox), 1000, 'ms'),
   ];
   const busyOthers = median([...found.keys()].flatMap((name) => all(name, 'busyOthers')));
   return { tables: [table], goals, busyOthers };

@@ -3,7 +3,7 @@ import { Client, Pool } from 'pg';
 import { entities } from '../../src/domain/tables.ts';
 import { openDatabase } from '../../src/storage/open-database.ts';
 import { credentials } from '../servers/credentials.ts';
-import { measureStorage, reportProgress } from './storage-rounds.ts';
+import { measureOperations, operationsOf, reportProgress } from './storage-rounds.ts';
 import {
   entityManagerOn,
   eventValues,
@@ -100,7 +100,6 @@ const { values } = parseArgs({
   },
 });
 const [firstUrl = '', secondUrl = ''] = values.url;
-const common = { rounds: Number(values.rounds), counts, concurrency: POOL, report: reportProgress };
 
 async function compareWithRaw(rows: number) {
   await seed(firstUrl, rows);
@@ -108,12 +107,13 @@ async function compareWithRaw(rows: number) {
   const pool = new Pool({ connectionString: firstUrl, max: POOL });
   const database = await openDatabase(entities, { kind: 'postgres', url: secondUrl, poolSize: POOL });
   const subjects = {
-    raw: { subject: rawOn(pool), rows },
-    ours: { subject: oursOn(database), rows },
+    raw: rawOn(pool),
+    ours: oursOn(database),
     // Runs after ours on the same tables, so both see the same sizes.
-    'entity manager': { subject: entityManagerOn(database), rows },
+    'entity manager': entityManagerOn(database),
   };
-  const measured = await measureStorage({ ...common, subjects });
+  const operations = Object.entries(subjects).flatMap((each) => operationsOf(...each, rows, counts));
+  const measured = await measureOperations(Number(values.rounds), POOL, operations);
   await Promise.all([pool.end(), database.close()]);
   return measured;
 }

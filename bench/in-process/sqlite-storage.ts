@@ -7,7 +7,7 @@ import { type CommitSync, createCommitSync } from '../../src/storage/sqlite/comm
 import { credentials } from '../servers/credentials.ts';
 import { openSandboxFile } from '../servers/handlers/stored-work.ts';
 import { temporaryFolder } from '../servers/launch.ts';
-import { measureStorage, reportProgress } from './storage-rounds.ts';
+import { measureOperations, operationsOf, reportProgress } from './storage-rounds.ts';
 import {
   entityManagerOn,
   eventValues,
@@ -83,7 +83,6 @@ const { values } = parseArgs({
   },
 });
 const counts = { create: 1000, get: 5000, page: 500 };
-const common = { rounds: Number(values.rounds), counts, concurrency: 1, report: reportProgress };
 
 async function compareWithRaw(rows: number) {
   const database = await openDatabase(entities, { kind: 'sqlite', file: seededFile(rows) });
@@ -93,12 +92,13 @@ async function compareWithRaw(rows: number) {
   const synced = openSandboxFile(file);
   const sync = createCommitSync(`${file}-wal`);
   const subjects = {
-    raw: { subject: rawOn(handle), rows },
-    'raw, synced in a thread': { subject: rawOn(synced, sync), rows },
-    ours: { subject: oursOn(database), rows },
-    'entity manager': { subject: entityManagerOn(managed), rows },
+    raw: rawOn(handle),
+    'raw, synced in a thread': rawOn(synced, sync),
+    ours: oursOn(database),
+    'entity manager': entityManagerOn(managed),
   };
-  const measured = await measureStorage({ ...common, subjects });
+  const operations = Object.entries(subjects).flatMap((each) => operationsOf(...each, rows, counts));
+  const measured = await measureOperations(Number(values.rounds), 1, operations);
   await Promise.all([database.close(), managed.close(), sync.close()]);
   handle.close();
   synced.close();

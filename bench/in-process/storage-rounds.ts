@@ -1,18 +1,5 @@
 import { idOf, type StorageSubject, storageOperations } from './storage-subject.ts';
 
-/** The subjects and operations of a round. */
-export interface StorageRounds {
-  readonly subjects: Readonly<
-    Record<string, { subject: StorageSubject /** Seeded wallets. */; rows: number }>
-  >;
-  readonly rounds: number;
-  /** How often a round runs each operation. */
-  readonly counts: Readonly<Record<(typeof storageOperations)[number], number>>;
-  /** Concurrent operations. */
-  readonly concurrency: number;
-  readonly report: (progress: string) => void;
-}
-
 export interface StorageMeasured {
   readonly subject: string;
   readonly operation: string;
@@ -21,30 +8,49 @@ export interface StorageMeasured {
   readonly perSecond: number[];
 }
 
+/** An operation on a subject, and how often a round runs it. */
+export interface MeasuredOperation {
+  readonly count: number;
+  run(at: number): Promise<void> | void;
+}
+
 /** Measures every operation of every subject once a round. The first round is a warm-up and is not counted. */
-export async function measureStorage(options: StorageRounds): Promise<StorageMeasured[]> {
-  const measured = new Map<string, StorageMeasured>();
-  // Numbers of new wallets: above all seeded ones, and never reused.
-  let next = 2_000_000;
-  for (let round = 0; round <= options.rounds; round += 1) {
-    for (const [name, { subject, rows }] of Object.entries(options.subjects)) {
-      options.report(round === 0 ? `warming up ${name}` : `round ${round} of ${options.rounds}: ${name}`);
-      for (const operation of storageOperations) {
-        const first = next;
-        const idAt = (at: number): string => idOf(operation === 'create' ? first + at : numberOf(at, rows));
-        const count = options.counts[operation];
-        if (operation === 'create') next += count;
-        const found = await measureOnce((at) => subject[operation](idAt(at)), count, options.concurrency);
-        if (round === 0) continue;
-        const key = `${name} ${operation}`;
-        const entry = measured.get(key) ?? { subject: name, operation, cpuMicroseconds: [], perSecond: [] };
-        entry.cpuMicroseconds.push(found.cpuMicroseconds);
-        entry.perSecond.push(found.perSecond);
-        measured.set(key, entry);
-      }
+export async function measureOperations(
+  rounds: number,
+  concurrency: number,
+  operations: readonly (readonly [operation: string, subject: string, MeasuredOperation])[],
+): Promise<StorageMeasured[]> {
+  const measured = operations.map(([operation, subject]): StorageMeasured => {
+    return { operation, subject, cpuMicroseconds: [], perSecond: [] };
+  });
+  for (let round = 0; round <= rounds; round += 1) {
+    for (const [index, [operation, subject, { count, run }]] of operations.entries()) {
+      const turn = round === 0 ? 'warming up' : `round ${round} of ${rounds}:`;
+      reportProgress(`${turn} ${subject}, ${operation}`);
+      const found = await measureOnce(run, count, concurrency);
+      if (round === 0) continue;
+      measured[index]!.cpuMicroseconds.push(found.cpuMicroseconds);
+      measured[index]!.perSecond.push(found.perSecond);
     }
   }
-  return [...measured.values()];
+  return measured;
+}
+
+/** Numbers of new wallets: above all seeded ones, and never reused. */
+let nextNumber = 2_000_000;
+
+/** The operations of a subject with `rows` seeded wallets. */
+export function operationsOf(
+  name: string,
+  subject: StorageSubject,
+  rows: number,
+  counts: Readonly<Record<(typeof storageOperations)[number], number>>,
+) {
+  return storageOperations.map((operation) => {
+    const idAt = (at: number): string => idOf(operation === 'create' ? nextNumber++ : numberOf(at, rows));
+    const run = (at: number) => subject[operation](idAt(at));
+    return [operation, name, { count: counts[operation], run }] as const;
+  });
 }
 
 /** Spreads over the seeded wallets, except the last ones, which are not followed by a full page. */

@@ -12,7 +12,7 @@ import type { OperationContext } from '../../src/ports/operation-context.ts';
 import { unitsOf } from '../../src/server/unit-of-work.ts';
 import { type Database, openDatabase } from '../../src/storage/open-database.ts';
 import { seededUserId, seedUsers } from './seed-users.ts';
-import { measureOnce, reportProgress, type StorageMeasured } from './storage-rounds.ts';
+import { measureOperations, reportProgress } from './storage-rounds.ts';
 
 // Our verbs on a database of 1,000 users and on a large one, alternating.
 
@@ -120,23 +120,12 @@ function runnerOn(database: Database, users: number) {
 const small = await openSeeded(values.small, SMALL);
 const large = await openSeeded(values.large, Number(values.users));
 const subjects = { small: runnerOn(small, SMALL), large: runnerOn(large, Number(values.users)) };
-const measured = new Map<string, StorageMeasured>();
-for (let round = 0; round <= Number(values.rounds); round += 1) {
-  for (const [operation, { count }] of Object.entries(operations)) {
-    for (const [subject, run] of Object.entries(subjects)) {
-      reportProgress(
-        round === 0 ? `warming up ${subject}, ${operation}` : `round ${round}: ${subject}, ${operation}`,
-      );
-      const found = await measureOnce((turn) => run(operation, turn), count, at);
-      if (round === 0) continue;
-      const key = `${subject} ${operation}`;
-      const entry = measured.get(key) ?? { subject, operation, cpuMicroseconds: [], perSecond: [] };
-      entry.cpuMicroseconds.push(found.cpuMicroseconds);
-      entry.perSecond.push(found.perSecond);
-      measured.set(key, entry);
-    }
-  }
-}
+const alternating = Object.entries(operations).flatMap(([operation, { count }]) =>
+  Object.entries(subjects).map(
+    ([subject, run]) => [operation, subject, { count, run: (turn: number) => run(operation, turn) }] as const,
+  ),
+);
+const measured = await measureOperations(Number(values.rounds), at, alternating);
 await Promise.all([small.close(), large.close()]);
-process.send?.([...measured.values()]);
+process.send?.(measured);
 process.disconnect?.();

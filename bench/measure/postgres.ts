@@ -33,3 +33,18 @@ export async function startPostgres(
     stop,
   };
 }
+
+/** Does `work` with a PostgreSQL server, and stops it. */
+export async function withPostgres<Result>(
+  report: (progress: string) => void,
+  work: (postgres: RunningPostgres) => Promise<Result>,
+  ...options: Parameters<typeof startPostgres>
+): Promise<Result> {
+  report('starting PostgreSQL');
+  const postgres = await startPostgres(...options);
+  try {
+    return await work(postgres);
+  } finally {
+    await postgres.stop();
+  }
+}

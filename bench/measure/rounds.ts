@@ -1,26 +1,31 @@
+import type { Bench } from '../bench-case.ts';
 import type { RunningServer } from '../servers/launch.ts';
-import type { Load } from './load.ts';
 import type { LoadRequest } from './load-order.ts';
-import { cpuMicrosecondsOf, cpuWithChildrenOf, machineBusyMicroseconds } from './process-usage.ts';
+import {
+  cpuMicrosecondsOf,
+  cpuWithChildrenOf,
+  machineBusyMicroseconds,
+  residentMegabytesOf,
+} from './process-usage.ts';
 
-/** A server and the requests that are measured on it. */
-export interface Contestant {
+/** By the name of what they measure. Each list is sent in order, repeatedly. */
+export type Requests = Readonly<Record<string, readonly LoadRequest[]>>;
+
+/** A server of a comparison. */
+export interface Entry {
   /** Those of several processes of the same server are measured as one. */
   readonly name: string;
-  readonly server: RunningServer;
-  /** By the name of what they measure. Each list is sent in order, repeatedly. */
-  readonly requests: Readonly<Record<string, readonly LoadRequest[]>>;
+  start(): Promise<RunningServer>;
+  requestsTo(server: RunningServer): Promise<Requests> | Requests;
 }
 
-export interface RoundOptions {
-  readonly load: Load;
-  readonly rounds: number;
-  readonly seconds: number;
-  /** How long each request is sent before the rounds, at most. */
-  readonly warmUpSeconds: number;
-  readonly connections: number;
-  readonly report: (progress: string) => void;
+interface Contestant {
+  readonly name: string;
+  readonly server: RunningServer;
+  readonly requests: Requests;
 }
+
+type RoundOptions = Omit<Bench, 'starts'> & { readonly connections: number };
 
 /** One server on one request, over all rounds. */
 export interface Measured {
@@ -39,16 +44,36 @@ const WARM_UP_SECONDS = 1;
 // While others were measured, V8 has shrunk the heap.
 const ROUND_WARM_UP_SECONDS = 0.5;
 
+/** Starts the servers one after the other, measures their requests in rounds, and stops them. */
+export async function measureServers(bench: Bench, entries: readonly Entry[], connections = 16) {
+  const contestants: Contestant[] = [];
+  const servers: RunningServer[] = [];
+  const resident = (): number[] => servers.map(({ pid }) => residentMegabytesOf(pid));
+  try {
+    for (const { name, start, requestsTo } of entries) {
+      bench.report(`starting ${name}`);
+      const server = await start();
+      servers.push(server);
+      contestants.push({ name, server, requests: await requestsTo(server) });
+    }
+    const fresh = resident();
+    const measured = await measureRounds(contestants, { ...bench, connections });
+    const loaded = resident();
+    /** Megabytes before and after the load. */
+    const memory = entries.map(({ name }, at): [string, number, number] => [name, fresh[at]!, loaded[at]!]);
+    return { measured, memory };
+  } finally {
+    await Promise.all(servers.map((server) => server.stop()));
+  }
+}
+
 /**
  * Measures every request on every server once a round, so that other load on the machine affects all equally.
  *
  * NOTE: starts with a warm-up: V8 compiles a large program for longer than a small one. A short one precedes each round,
  * because other processes may have evicted caches.
  */
-export async function measureRounds(
-  contestants: readonly Contestant[],
-  options: RoundOptions,
-): Promise<Measured[]> {
+async function measureRounds(contestants: readonly Contestant[], options: RoundOptions): Promise<Measured[]> {
   const measured = new Map<string, Measured>();
   for (const contestant of contestants) {
     for (const request of Object.keys(contestant.requests)) {
@@ -164,6 +189,11 @@ export function median(values: readonly number[]): number {
   const sorted = [...values].sort((left, right) => left - right);
   const middle = sorted.length / 2;
   return ((sorted[Math.ceil(middle) - 1] ?? 0) + (sorted[Math.floor(middle)] ?? 0)) / 2;
+}
+
+/** The CPU time of a request, in microseconds. */
+export function cpuOf(measured: readonly Measured[], contestant: string, request: string): number {
+  return leastCpu(pick(measured, contestant, request));
 }
 
 export function pick(measured: readonly Measured[], contestant: string, request: string): Measured {

@@ -2,10 +2,9 @@ import { expect, test } from 'vitest';
 import { compareGoals } from '../../../bench/compare.ts';
 import { atLeast, atMost, type Goal } from '../../../bench/report.ts';
 
-const costOf = (measured: number): Goal => atMost({ id: 'G1', what: 'cost', measured, limit: 2 });
-const speedOf = (measured: number): Goal => atLeast({ id: 'G8', what: 'speed', measured, limit: 0.9 });
-const startOf = (measured: number): Goal =>
-  atMost({ id: 'G6', what: 'start', measured, limit: 700, unit: 'ms' });
+const costOf = (measured: number): Goal => atMost('G1', 'cost', measured, 2);
+const speedOf = (measured: number): Goal => atLeast('G8', 'speed', measured, 0.9);
+const startOf = (measured: number): Goal => atMost('G6', 'start', measured, 700, 'ms');
 
 test.each([
   ['a ratio that grew by a quarter', costOf(1), costOf(1.25), 1.25, false],
