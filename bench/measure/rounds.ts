@@ -9,7 +9,7 @@ import {
 } from './process-usage.ts';
 
 /** By the name of what they measure. Each list is sent in order, repeatedly. */
-export type Requests = Readonly<Record<string, readonly LoadRequest[]>>;
+type Requests = Readonly<Record<string, readonly LoadRequest[]>>;
 
 /** A server of a comparison. */
 export interface Entry {
