@@ -120,7 +120,7 @@ export interface ControllableFiat {
     id: string,
     outcome: 'completed' | 'refunded',
   ): Promise<boolean>;
-  /** Ends a payout with this outcome. Returns false for an unknown payout, and for one that has already ended. */
+  /** Sets the outcome of a payout. Returns false for an unknown payout, and for one that has already ended. */
   decidePayout(
     environment: FiatEnvironment,
     id: string,

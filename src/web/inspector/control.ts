@@ -38,7 +38,11 @@ type Part<Name extends string, Value> =
       ? { readonly [N in Name]?: Value }
       : { readonly [N in Name]: Value };
 
-/** Calls an operation of the control plane. */
+/**
+ * Calls an operation of the control plane.
+ *
+ * @throws ControlError for an error response, or if there is no response.
+ */
 export async function control<Id extends OperationId>(
   id: Id,
   input: ControlInput<Id>,

@@ -3,7 +3,10 @@ import type { SandboxEvent, SandboxEvents } from '../../sandbox/generated/schema
 const MAX_EVENTS = 10_000;
 const RETRY_MS = 1000;
 
-/** Appends the events of the next page. Keeps at most 10,000 events. */
+/**
+ * Appends the events of the next page. If the log began anew, they replace the earlier events. Keeps at most 10,000
+ * events.
+ */
 export function appendEvents(
   kept: readonly SandboxEvent[],
   { data, began_anew: isNewLog }: Pick<SandboxEvents, 'data' | 'began_anew'>,

@@ -78,7 +78,7 @@ function readField(field: DraftField, text: string): unknown {
   return isShare ? number / 100 : number;
 }
 
-/** Describes the requests or events to which a rule applies. */
+/** Describes the requests, transactions or deliveries to which a rule applies. */
 export function selectionText(fault: SandboxFault): string {
   const parts = (['operation', 'app_id', 'wallet_id', 'chain', 'event_type'] as const).flatMap((field) =>
     fault[field] === null ? [] : [`${field.replace(/_(id|type)$/, '')} ${fault[field]}`],

@@ -2,7 +2,7 @@ import type { Log } from '../../../ports/runtime.ts';
 import { LIMIT_EXCEEDED, type RpcConnection, RpcError } from './rpc-calls.ts';
 import { makeTurns } from './turns.ts';
 
-/** Stores the subscriptions of one chain: their connections, and when they must be notified. */
+/** Stores the subscriptions of one chain with their connections, and schedules their notifications. */
 
 /** CHOICE: the maximum number of subscriptions per connection and chain. */
 const MAX_SUBSCRIPTIONS = 100;

@@ -108,7 +108,10 @@ export function receive(parts: FiatParts, deposit: BankDeposit): { id: string } 
   });
 }
 
-/** Releases or refunds, for a tester, a deposit in review. Returns false if there is none with this id. */
+/**
+ * Delivers or refunds a deposit, as a tester decides. Returns false unless a deposit with this id has been received or
+ * is in review.
+ */
 export function decideDeposit(parts: FiatParts, id: string, outcome: 'completed' | 'refunded'): boolean {
   const { store, environment, clock } = parts;
   return store.atomically(() => {

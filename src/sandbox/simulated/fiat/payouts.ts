@@ -79,7 +79,10 @@ export function simulatePayouts(
   };
 }
 
-/** Ends a payout as a tester decides. Returns false if the payout does not exist or has already ended. */
+/**
+ * Sets the outcome that a tester chose for a payout. It applies immediately, or once the deposit has arrived. Returns
+ * false if the payout does not exist or has already ended.
+ */
 export function decidePayout(
   { store, environment, clock }: FiatParts,
   id: string,

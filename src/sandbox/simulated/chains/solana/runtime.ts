@@ -257,8 +257,8 @@ function requireAllowed(
 }
 
 /**
- * Returns an error if a writable account breaks the rent rules. After a transaction, it must be empty or rent-exempt;
- * or, if it was below the rent exemption before, it must not have gained lamports.
+ * Returns an error if a writable account breaks the rent rules. After a transaction, it must have no lamports or be
+ * rent-exempt; or, if it was below the rent exemption before, it must not have gained lamports or changed its size.
  */
 function rentError(
   { accounts }: ResolvedSolana,

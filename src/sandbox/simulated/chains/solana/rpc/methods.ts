@@ -226,7 +226,11 @@ function genesisHashOf(caip2: string): string {
   return genesisHashes[reference] ?? reference.padEnd(44, '1');
 }
 
-/** Returns the number of transactions that the chain has received. */
+/**
+ * Returns the id of the chain's latest transaction, as the number of its transactions.
+ *
+ * NOTE: ids also count the transactions of the sandbox's other chains.
+ */
 function transactionCount({ world: { store }, caip2 }: SolanaParts): number {
   const row = store.first<{ id: number }>(
     'select id from transactions where caip2 = ? order by id desc limit 1',

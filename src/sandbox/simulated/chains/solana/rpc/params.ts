@@ -18,7 +18,7 @@ export type Options = Readonly<Record<string, unknown>>;
 
 const MAX_TEXT = 100;
 
-// Older names of the commitment levels, which nodes still accept.
+// The commitment levels by name, including older names that nodes still accept.
 const commitments: Readonly<Record<string, Commitment>> = {
   ...{ processed: 'processed', confirmed: 'confirmed', finalized: 'finalized' },
   ...{ recent: 'processed', single: 'confirmed', singleGossip: 'confirmed' },
