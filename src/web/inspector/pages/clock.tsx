@@ -24,7 +24,7 @@ const steps: readonly [string, number][] = [
   ['1 week', 604_800_000],
 ];
 
-/** The clock of the sandbox. All times except the duration of requests come from it. */
+/** The clock of the sandbox, with controls that set it, and the upcoming events. */
 export function Page() {
   const { value, error, reload } = useLoaded((signal) => control('getClock', {}, signal), []);
   const clock = value.value;

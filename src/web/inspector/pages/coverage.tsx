@@ -109,7 +109,10 @@ function Operations({ coverage: { operations } }: { readonly coverage: SandboxCo
   );
 }
 
-/** Operations by statuses. A darker cell was the response more often; a hollow one is documented and never was. */
+/**
+ * Operations by statuses. The darker a cell, the more often the operation returned the status. A hollow cell is a
+ * documented status that it never returned.
+ */
 function HeatMap({ operations }: { readonly operations: SandboxCoverage['operations'] }) {
   const { statuses, rows } = coverageMap(operations);
   const shares = new Map(operations.map((each) => [each.operation, shareText(each)]));

@@ -4,7 +4,7 @@ import { type Bar, type BarPart, BARS_HEIGHT as HEIGHT, stack, totalOf } from '.
 interface StackedBarsProps {
   readonly label: string;
   readonly bars: readonly Bar[];
-  /** The names of the tones, for the key and the table. */
+  /** The names of the tones, for the legend and the table. */
   readonly names: readonly (readonly [tone: BarPart['tone'], name: string])[];
   /** The label at the end of the axis. */
   readonly endMark?: string;

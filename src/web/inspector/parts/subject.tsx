@@ -4,7 +4,7 @@ import { hrefOf } from '../routes.ts';
 import { Named } from './copy.tsx';
 import { Fact } from './fact.tsx';
 
-/** The pages of resources that are the subject of requests and events, beside wallets and users. */
+/** The pages of resources that are the subject of requests and events, besides wallets and users. */
 const pages: Readonly<Record<string, string>> = {
   ...{ transaction: 'transactions', wallet_action: 'actions', intent: 'intents', policy: 'policies' },
   ...{ key_quorum: 'quorums', webhook_endpoint: 'webhooks', app: 'apps' },

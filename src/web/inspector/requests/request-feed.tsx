@@ -45,7 +45,7 @@ export async function followRequests(): Promise<void> {
   }
 }
 
-/** Deletes the requests on this page and in the sandbox. */
+/** Deletes the requests in the sandbox. The feed then also removes them here. */
 export async function deleteRequests(): Promise<void> {
   await control('deleteRequests', {});
 }

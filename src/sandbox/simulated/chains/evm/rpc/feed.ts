@@ -100,7 +100,7 @@ export function makeFeed(parts: EvmParts): Feed {
     };
   }
 
-  /** Deletes filters that were created before the content of the store was replaced. */
+  /** If the content of the store was replaced, deletes all filters and starts the subscriptions again. */
   function forgetOthers(): void {
     if (content === world.store.content()) return;
     content = world.store.content();

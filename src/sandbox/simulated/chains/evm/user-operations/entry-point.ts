@@ -58,7 +58,7 @@ export interface EntryPointContext {
 const NONCE_GAS = 2_300n;
 const READ_GAS = 2_600n;
 const WRITE_GAS = 8_000n;
-/** keccak256 of the events' signatures, of IStakeManager.sol. */
+/** The topics of the events in IStakeManager.sol: keccak256 of their signatures. */
 const topics = {
   Deposited: '0x2da466a7b24304f47e87fa2e1e5a81b9831ce54fec19055ce277ca2f39ba42c4',
   Withdrawn: '0xd1c19fbcd4551a5edfb66d43d2e337c04837afda3482b42bdf569a8fccdae5fb',

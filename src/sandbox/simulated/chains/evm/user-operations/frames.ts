@@ -49,7 +49,7 @@ export interface Frame {
   log(log: EvmLog): void;
   /** Calls a contract. A failing call uses gas, but changes nothing else. */
   call(call: Call): Promise<Called>;
-  /** Undoes the changes that `work` has made if it returns false. */
+  /** Runs `work`, and undoes its changes to the state if it returns false. */
   attempt(work: () => Promise<boolean>): Promise<void>;
 }
 

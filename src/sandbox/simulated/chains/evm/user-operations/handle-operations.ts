@@ -27,7 +27,7 @@ import {
 import { type Frame, ProgramRevertError } from './frames.ts';
 import { hashOfPacked, isDelegateMarker, type Limits, limitsOf, uint128s } from './packed-operation.ts';
 
-/** Executes the operations of `handleOps`. Source: account-abstraction 0.7 and 0.8, EntryPoint.sol. */
+/** Executes the operations of `handleOps`. Source: account-abstraction 0.7 to 0.9, EntryPoint.sol. */
 
 /** CHOICE: the gas that the entry point itself uses per bundle, and per operation. */
 export const BUNDLE_GAS = 5_000n;
