@@ -39,7 +39,7 @@ const banner =
 const libraryBanner = `if (Number(process.versions.node.split('.')[0]) < ${oldestNode}) throw new Error('custos/testing: Node ' + process.versions.node + ' is too old; run the tests with Node ${oldestNode} or newer');
 ${banner}`;
 
-// It must run on old versions of Node, so that it can start a newer one or print an error.
+// The entry point must run on old versions of Node, so that it can start a newer one or print an error.
 const entry = `#!/usr/bin/env node
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -265,7 +265,7 @@ async function bundle(previous: BuildRecord | undefined): Promise<void> {
     ...inspector.inputs,
   ];
   const inputs = Object.fromEntries(read.map((path) => [path, stateOf(path)]));
-  // Removes files of earlier builds.
+  // Removes the compiled code of earlier builds.
   rmSync(join(out, 'cache'), { recursive: true, force: true });
   // Keeps the chunks of the previous build, which a running server may still load, and deletes older ones.
   const older = (previous?.outputs ?? []).filter((path) => !outputs.includes(path));
