@@ -118,7 +118,7 @@ export function draftRequest({ parameters }: Pick<ApiOperation, 'parameters'>, b
 /**
  * Parses the text that the user has edited.
  *
- * @throws Error for a text that is not a JSON object, or that has other members.
+ * @throws Error for a string that is not a JSON object, or that has other members.
  */
 export function readDraft(text: string): {
   path?: Record<string, string>;

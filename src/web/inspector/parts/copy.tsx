@@ -6,7 +6,7 @@ import { Icon } from './icon.tsx';
 
 const SHOWN_MS = 1500;
 
-/** A button that copies a text. `what` names the text for a screen reader; `children` is the title of a wide button. */
+/** A button that copies text. `what` names the text for a screen reader; `children` is the title of a wide button. */
 export function Copy(props: {
   readonly text: string | (() => string);
   readonly what: string;

@@ -49,7 +49,7 @@ function memberPath(path: string, name: string | number): string {
   return path === '' ? name : `${path}.${name}`;
 }
 
-/** Returns whether a name or a value in a tree contains a text. */
+/** Returns whether a name or a value in a tree contains the search text. */
 function contains(value: unknown, name: string | number | undefined, wanted: string): boolean {
   if (
     String(name ?? '')
@@ -136,10 +136,10 @@ function Leaf({ value, wanted }: { readonly value: unknown; readonly wanted: str
   );
 }
 
-/** The maximum length of a text in a block, because longer texts make the page slow. */
+/** The maximum length of a string in a block, because longer strings make the page slow. */
 const MAX_BLOCK_CHARACTERS = 200_000;
 
-/** A value as indented JSON. A text stays unchanged. */
+/** A value as indented JSON. A string is shown as it is. */
 export function CodeBlock({ value, label }: { readonly value: unknown; readonly label: string }) {
   const text = typeof value === 'string' ? value : JSON.stringify(value, null, 2);
   return (
