@@ -204,6 +204,7 @@ describe.skipIf(isSkipped)('pages of the inspector in a browser', () => {
         buffer: Buffer.from(JSON.stringify(artifact)),
       });
       await page.getByText('1 interface uploaded').waitFor();
+      await page.getByRole('img', { name: 'Pool of WETH and USDC: its curve' }).waitFor();
       await page.locator('.rows .row .lead', { hasText: 'transfer' }).first().click();
       await page.getByText('payee', { exact: true }).waitFor();
       await page.getByText('3000000', { exact: true }).first().waitFor();

@@ -66,7 +66,7 @@ export function Page() {
     reload();
   };
   return (
-    <div class={`page split ${opened === undefined ? '' : 'opened'}`}>
+    <div class={`page split long ${opened === undefined ? '' : 'opened'}`}>
       <section class="list" aria-label="Chains">
         <div class="title">
           <h1>Chains</h1>

@@ -1,4 +1,5 @@
 import type { DecodedItem as Item } from '../../../sandbox/generated/schemas.ts';
+import { Address } from '../wallets/address.tsx';
 import { Fact } from './fact.tsx';
 
 /** A decoded call or event with its arguments. */
@@ -9,7 +10,7 @@ export function DecodedItem({ title, item }: { readonly title: string; readonly 
       <dl>
         {item.arguments.map(({ name, type, value }, index) => (
           <Fact key={index} name={name === '' ? type : name}>
-            {value}
+            {type === 'address' ? <Address of={value} what={name === '' ? 'the address' : name} /> : value}
           </Fact>
         ))}
       </dl>
