@@ -172,7 +172,7 @@ for (let sent = 0; sent < MAX_REQUESTS; sent += 50) {
 }
 await using window = await openWindow(browser, { width: 1280, scheme: 'light' });
 const beganMs = performance.now();
-await window.page.goto(sandbox.baseUrl);
+await window.page.goto(`${sandbox.baseUrl}/#/requests`);
 await window.page.locator('.rows .row').first().waitFor();
 const drawnMs = performance.now() - beganMs;
 await window.page.getByText('10000 requests').waitFor();
