@@ -182,7 +182,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "MAX_ACCOUNTS"
    },
    {
-    "text": "the same limit as for a batch of wallets, because deriving a key takes milliseconds.",
+    "text": "the maximum number of wallets that one request creates for a user. It is the same as in a batch of wallets, because deriving a key takes milliseconds.",
     "path": "src/domain/wallets/users/user-wallets.ts",
     "symbol": "MAX_WALLETS"
    }
@@ -198,7 +198,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "tokenIssuer"
    },
    {
-    "text": "one hour, regardless of the expiry of the exchanged token.",
+    "text": "a user key is valid for one hour, regardless of the expiry of the exchanged token.",
     "path": "src/domain/wallets/user-keys/user-key.ts",
     "symbol": "LIFETIME_MS"
    },
@@ -234,7 +234,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "tokenIssuer"
    },
    {
-    "text": "one hour, regardless of the expiry of the exchanged token.",
+    "text": "a user key is valid for one hour, regardless of the expiry of the exchanged token.",
     "path": "src/domain/wallets/user-keys/user-key.ts",
     "symbol": "LIFETIME_MS"
    },
@@ -265,7 +265,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "tokenIssuer"
    },
    {
-    "text": "one hour, regardless of the expiry of the exchanged token.",
+    "text": "a user key is valid for one hour, regardless of the expiry of the exchanged token.",
     "path": "src/domain/wallets/user-keys/user-key.ts",
     "symbol": "LIFETIME_MS"
    },
@@ -369,7 +369,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "MAX_ACCOUNTS"
    },
    {
-    "text": "the same limit as for a batch of wallets, because deriving a key takes milliseconds.",
+    "text": "the maximum number of wallets that one request creates for a user. It is the same as in a batch of wallets, because deriving a key takes milliseconds.",
     "path": "src/domain/wallets/users/user-wallets.ts",
     "symbol": "MAX_WALLETS"
    },
@@ -556,7 +556,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "assetOfText"
    },
    {
-    "text": "half a percent, the same as for swaps.",
+    "text": "the default slippage is half a percent, the same as for swaps.",
     "path": "src/domain/money/crypto-deposits/deposit-routes.ts",
     "symbol": "DEFAULT_SLIPPAGE_BPS"
    },
@@ -685,7 +685,7 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "the specification gives no limit. A request cannot carry more signatures than this.",
+    "text": "a key quorum has at most as many members as a request can have signatures. The specification gives no limit.",
     "path": "src/domain/access/key-quorums/key-quorum.ts",
     "symbol": "refuseTooMany"
    },
@@ -739,7 +739,7 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "the specification gives no limit. A policy is read and evaluated as a whole, so it has to stay small.",
+    "text": "the maximum number of rules of a policy. The specification gives none. A policy is read and evaluated as a whole, so it has to stay small.",
     "path": "src/domain/access/policies/policy.ts",
     "symbol": "MAX_RULES"
    },
@@ -755,7 +755,7 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "the specification gives no limit. A policy is read and evaluated as a whole, so it has to stay small.",
+    "text": "the maximum number of rules of a policy. The specification gives none. A policy is read and evaluated as a whole, so it has to stay small.",
     "path": "src/domain/access/policies/policy.ts",
     "symbol": "MAX_RULES"
    },
@@ -813,7 +813,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "MAX_ACCOUNTS"
    },
    {
-    "text": "the same limit as for a batch of wallets, because deriving a key takes milliseconds.",
+    "text": "the maximum number of wallets that one request creates for a user. It is the same as in a batch of wallets, because deriving a key takes milliseconds.",
     "path": "src/domain/wallets/users/user-wallets.ts",
     "symbol": "MAX_WALLETS"
    }
@@ -908,7 +908,7 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "the specification gives no limit. A request cannot carry more signatures than this.",
+    "text": "a key quorum has at most as many members as a request can have signatures. The specification gives no limit.",
     "path": "src/domain/access/key-quorums/key-quorum.ts",
     "symbol": "refuseTooMany"
    },
@@ -943,7 +943,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "MAX_ACCOUNTS"
    },
    {
-    "text": "the same limit as for a batch of wallets, because deriving a key takes milliseconds.",
+    "text": "the maximum number of wallets that one request creates for a user. It is the same as in a batch of wallets, because deriving a key takes milliseconds.",
     "path": "src/domain/wallets/users/user-wallets.ts",
     "symbol": "MAX_WALLETS"
    },
@@ -1649,7 +1649,7 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "the specification gives no lifetime. An hour is enough for a person to find the seed phrase.",
+    "text": "the lifetime of a started import. The specification gives none. An hour is enough for a person to find the seed phrase.",
     "path": "src/domain/wallets/wallets/import-wallet.ts",
     "symbol": "LIFETIME_MS"
    }
@@ -1966,7 +1966,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "MAX_ACCOUNTS"
    },
    {
-    "text": "the same limit as for a batch of wallets, because deriving a key takes milliseconds.",
+    "text": "the maximum number of wallets that one request creates for a user. It is the same as in a batch of wallets, because deriving a key takes milliseconds.",
     "path": "src/domain/wallets/users/user-wallets.ts",
     "symbol": "MAX_WALLETS"
    }
@@ -1993,7 +1993,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "assetOfText"
    },
    {
-    "text": "half a percent, the same as for swaps.",
+    "text": "the default slippage is half a percent, the same as for swaps.",
     "path": "src/domain/money/crypto-deposits/deposit-routes.ts",
     "symbol": "DEFAULT_SLIPPAGE_BPS"
    },
@@ -2501,7 +2501,7 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "the specification gives no limit. A request cannot carry more signatures than this.",
+    "text": "a key quorum has at most as many members as a request can have signatures. The specification gives no limit.",
     "path": "src/domain/access/key-quorums/key-quorum.ts",
     "symbol": "refuseTooMany"
    },
@@ -2548,7 +2548,7 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "the specification gives no limit. A policy is read and evaluated as a whole, so it has to stay small.",
+    "text": "the maximum number of rules of a policy. The specification gives none. A policy is read and evaluated as a whole, so it has to stay small.",
     "path": "src/domain/access/policies/policy.ts",
     "symbol": "MAX_RULES"
    },
@@ -2575,7 +2575,7 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "the specification gives no limit. A policy is read and evaluated as a whole, so it has to stay small.",
+    "text": "the maximum number of rules of a policy. The specification gives none. A policy is read and evaluated as a whole, so it has to stay small.",
     "path": "src/domain/access/policies/policy.ts",
     "symbol": "MAX_RULES"
    },
@@ -2748,7 +2748,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "paymentView"
    },
    {
-    "text": "30 days, the default of Spark's own wallets.",
+    "text": "an invoice expires after 30 days by default, as in Spark's own wallets.",
     "path": "src/domain/money/spark/spark.ts",
     "symbol": "USUAL_EXPIRY_SECONDS"
    },
@@ -2844,7 +2844,7 @@ export const sharedDecisions: readonly SandboxDecision[] = [
   "symbol": "TypedDataTypesInputParams"
  },
  {
-  "text": "the specification gives no limit. Each group is locked and summed separately, and PostgreSQL has a few thousand locks for all transactions.",
+  "text": "the maximum number of groups to which one request contributes. The specification gives none. Each group is locked and summed separately, and PostgreSQL has a few thousand locks for all transactions.",
   "path": "src/domain/access/aggregations/spending-totals.ts",
   "symbol": "MAX_GROUPS"
  },
@@ -2879,7 +2879,7 @@ export const sharedDecisions: readonly SandboxDecision[] = [
   "symbol": "keyQuorumView"
  },
  {
-  "text": "the specification gives no limit. Each request that needs authorization reads the keys of every member. One key quorum can have 95 members and 5 nested key quorums of 100 members each. A key quorum that grows later is not checked again.",
+  "text": "the maximum number of members in the key quorums of a wallet's additional signers. The specification gives none. Each request that needs authorization reads the keys of every member. One key quorum can have 95 members and 5 nested key quorums of 100 members each. A key quorum that grows later is not checked again.",
   "path": "src/domain/access/key-quorums/key-quorum.ts",
   "symbol": "MAX_MEMBERS"
  },
@@ -3129,7 +3129,7 @@ export const sharedDecisions: readonly SandboxDecision[] = [
   "symbol": "decodeAccountCalls"
  },
  {
-  "text": "the entry point replaces the marker by the delegate, which the request does not name.",
+  "text": "the entry point replaces the marker with the delegate, which the request does not name.",
   "path": "src/engine/signing/ethereum/user-operation.ts",
   "symbol": "refuseDelegateMarker"
  }
