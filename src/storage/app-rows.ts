@@ -129,7 +129,7 @@ export async function dropTakenRows(ask: Ask, appId: string): Promise<void> {
 const ROWS_AT_ONCE = 500;
 
 /** Yields the taken rows of a table as JSON, in their order. */
-export async function* takenRows(ask: Ask, appId: string, table: string): AsyncGenerator<readonly string[]> {
+async function* takenRows(ask: Ask, appId: string, table: string): AsyncGenerator<readonly string[]> {
   for (let after = '0'; ; ) {
     const rows = await ask<{ position: string; content: string }>(
       `select position, content from moved_rows where app_id = $1 and place = $2 and position > $3

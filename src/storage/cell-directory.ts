@@ -3,7 +3,7 @@ import { postgresPool, shortTimeouts } from './postgres-dialect.ts';
 const TABLE = 'app_cells';
 
 /** The cell that has the data of an app. */
-export interface PlacedApp {
+interface PlacedApp {
   readonly app_id: string;
   readonly cell: string;
 }
