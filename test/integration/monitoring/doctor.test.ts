@@ -4,8 +4,11 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { makeCertificate } from '../../../src/adapters/certificate.ts';
 import { adjustableClock, systemClock, systemEntropy } from '../../../src/adapters/runtime.ts';
-import { checkCheckpoint, checkCurve } from '../../../src/admin/doctor/check-surroundings.ts';
-import { examineProduction } from '../../../src/admin/doctor/examine-production.ts';
+import {
+  checkCheckpoint,
+  checkCurve,
+  examineProduction,
+} from '../../../src/admin/doctor/examine-production.ts';
 import { readKeysConfig, readServeConfig } from '../../../src/config/config.ts';
 import { nobleBackend } from '../../../src/engine/crypto/secp256k1.ts';
 import { freshPostgres } from '../../support/postgres/borrow-database.ts';
