@@ -109,9 +109,12 @@ export function abortMove(
     if (move === undefined || (move.state !== 'draining' && move.state !== 'taken') || move.other_cell !== to)
       throw new StartError(`the app \`${appId}\` is not on its way to the cell \`${to}\``);
     // Waits for a command that is just about to commit the rows in the new cell.
-    const decided = await target.transact((ask) =>
-      claimArrival(ask, { appId, moveId: move.move_id, otherCell: from.name, state: 'refused' }),
-    );
+    const decided = await target.transact(async (ask) => {
+      const arrival = { appId, moveId: move.move_id, otherCell: from.name, state: 'refused' } as const;
+      const before = await claimArrival(ask, arrival);
+      if (before === undefined) await setState(ask, appId, 'refused');
+      return before;
+    });
     if (decided === 'arrived')
       throw new StartError(
         `the app \`${appId}\` is in the cell \`${to}\` already; repeat the move to finish it`,

@@ -11,6 +11,8 @@ import type { Database } from '../storage/open-database.ts';
 /** CHOICE: how long a move waits for servers to stop their work on the app. A webhook may take 30 seconds. */
 const DRAIN_MS = 90_000;
 const POLL_MS = 200;
+/** CHOICE: how long a move waits until all servers are registered in both cells. Nothing is refused meanwhile. */
+const SERVERS_MS = 20_000;
 /** How often a move shows that it goes on. Servers wait for 30 seconds. */
 const RENEW_MS = 5_000;
 const ATTEMPTS = 3;
@@ -59,8 +61,9 @@ export function onItsWay(appId: string, { other_cell: other }: StoredMove): Star
  */
 export async function lockMoves(ask: Ask): Promise<string> {
   await ask(`select pg_advisory_xact_lock(hashtextextended('moves of apps' || current_schema(), 0))`);
+  // After a restore of the database, numbers must not begin again: servers know higher ones. So they follow the clock.
   const [row] = await ask<{ next: string }>(
-    'select (coalesce(max(number), 0) + 1)::text as next from app_moves',
+    'select greatest(max(number) + 1, (extract(epoch from clock_timestamp()) * 1000)::bigint)::text as next from app_moves',
   );
   return row!.next;
 }
@@ -119,14 +122,17 @@ export async function take(
   }
 }
 
-/** Requires that every server of the old cell also serves the new one. */
+/** Requires that every server of the old cell also serves the new one. Waits for servers that start just now. */
 async function requireServersOfBoth(from: Side, target: Side): Promise<void> {
-  const [ofOld, ofNew] = await Promise.all([from, target].map((side) => side.transact(processesOf)));
-  const missing = ofOld!.filter(({ id }) => !ofNew!.some((other) => other.id === id));
-  if (missing.length > 0)
+  for (const endMs = performance.now() + SERVERS_MS; ; await pause(POLL_MS)) {
+    const [ofOld, ofNew] = await Promise.all([from, target].map((side) => side.transact(processesOf)));
+    const missing = ofOld!.filter(({ id }) => !ofNew!.some((other) => other.id === id));
+    if (missing.length === 0) return;
+    if (performance.now() < endMs) continue;
     throw new StartError(
-      `the server processes ${missing.map(({ id }) => `\`${id}\``).join(', ')} serve the cell \`${from.name}\`, but not \`${target.name}\`: restart them with the current cells file, or wait five seconds if they were killed`,
+      `the server processes ${missing.map(({ id }) => `\`${id}\``).join(', ')} serve the cell \`${from.name}\`, but not \`${target.name}\`: restart them with the current cells file`,
     );
+  }
 }
 
 interface ServerProcess {

@@ -95,12 +95,18 @@ const copied: Readonly<Record<string, string>> = {
 
 /** Takes the rows of an app out of their tables, and puts them into `moved_rows`. */
 export async function takeRows(ask: Ask, appId: string): Promise<void> {
-  for (const [table, query] of Object.entries(copied))
-    await ask(
-      `insert into moved_rows (app_id, place, position, content)
-       select $1::text, '${table}', row_number() over (), row_to_json(found)::text from (${query}) as found`,
+  for (const [table, query] of Object.entries(copied)) {
+    const found = await ask<{ content: string }>(
+      `select row_to_json(found)::text as content from (${query}) as found`,
       [appId],
     );
+    // NOTE: Citus 13.2 sends a plain `insert … select` from one of its tables with a syntax error to the worker.
+    await ask(
+      `insert into moved_rows (app_id, place, position, content)
+       select $1, $2, position, content from unnest($3::text[]) with ordinality as rows (content, position)`,
+      [appId, table, found.map(({ content }) => content)],
+    );
+  }
   for (const table of movedTables)
     await ask(
       `with gone as (delete from "${table}" where ${ofApp(table)} returning *)

@@ -23,12 +23,11 @@ const PATIENCE_MS = 30_000;
 const CONFIRM_MS = 3_000;
 const RETRY_MS = 1_000;
 
-interface Draining {
-  readonly appId: string;
-  readonly number: number;
+interface Draining extends Pick<SeenMove, 'appId' | 'moveId' | 'number'> {
   untilMs: number;
-  /** Resolves with the state that ends the draining. */
-  readonly ended: PromiseWithResolvers<MoveState>;
+  state: MoveState;
+  /** Resolves when the state has changed, or no sign of the move has come for too long. */
+  readonly ended: PromiseWithResolvers<void>;
 }
 
 interface Parts {
@@ -53,26 +52,39 @@ export function watchDepartures({ log, cell }: { readonly log: Log; readonly cel
   const idle = new Map<string, () => void>();
   let parts: Parts | undefined;
   let draining: Draining | undefined;
+  /** The move that begins when the draining for another one has ended. */
+  let next: SeenMove | undefined;
   let known = 0;
   let drained = 0;
   /** Increases whenever an app begins to leave. */
   let departures = 0;
 
   function note(moves: readonly SeenMove[]): void {
-    for (const { number, state, appId } of moves) {
+    for (const move of moves) {
+      const { number, state, appId, moveId } = move;
       known = number;
       if (state === 'draining') {
         // A process that starts has not served the app yet, and must not begin.
         if (parts === undefined) refuse(appId);
-        if (draining?.appId === appId) draining.untilMs = performance.now() + PATIENCE_MS;
-        // If the last move has not ended here yet, the next sign of this one begins it.
-        else if (draining === undefined) begin(appId, number);
+        if (draining === undefined) begin(move);
+        else if (draining.moveId === moveId) draining.untilMs = performance.now() + PATIENCE_MS;
+        else {
+          // Of several changes between two heartbeats, only the last one is seen: the earlier move was aborted.
+          if (draining.appId === appId) end(draining, 'aborted');
+          next = move;
+        }
         continue;
       }
-      if (state === 'taken' || state === 'moved') refuse(appId);
+      if (state !== 'arrived' && state !== 'aborted') refuse(appId);
       else leaving.delete(appId);
-      if (draining?.appId === appId) draining.ended.resolve(state);
+      if (next?.appId === appId) next = undefined;
+      if (draining?.appId === appId) end(draining, state);
     }
+  }
+
+  function end(current: Draining, state: MoveState): void {
+    current.state = state;
+    current.ended.resolve();
   }
 
   function refuse(appId: string): void {
@@ -80,21 +92,25 @@ export function watchDepartures({ log, cell }: { readonly log: Log; readonly cel
     leaving.add(appId);
   }
 
-  function begin(appId: string, number: number): void {
-    const ended = Promise.withResolvers<MoveState>();
-    const current: Draining = { appId, number, untilMs: performance.now() + PATIENCE_MS, ended };
+  function begin({ appId, moveId, number }: SeenMove): void {
+    const ended = Promise.withResolvers<void>();
+    const untilMs = performance.now() + PATIENCE_MS;
+    const current: Draining = { appId, moveId, number, untilMs, state: 'draining', ended };
     draining = current;
     drain(current)
       .catch((err: unknown) => log.error({ err, cell, app: appId }, 'failed to drain an app that is moved'))
       .finally(() => {
         draining = undefined;
+        const following = next;
+        next = undefined;
+        if (following !== undefined) begin(following);
       });
   }
 
   async function drain(current: Draining): Promise<void> {
     const { appId, number, ended } = current;
     const timer = setInterval(() => {
-      if (performance.now() >= current.untilMs) ended.resolve('draining');
+      if (performance.now() >= current.untilMs) ended.resolve();
     }, 100).unref();
     try {
       // The start of the cell has not ended yet.
@@ -114,8 +130,8 @@ export function watchDepartures({ log, cell }: { readonly log: Log; readonly cel
       }, runsDuringMoves);
     } finally {
       clearInterval(timer);
-      ended.resolve('draining');
-      if ((await ended.promise) === 'draining') {
+      // The last heartbeat may have brought the news that the rows were taken.
+      if (current.state === 'draining') {
         leaving.delete(appId);
         log.warn({ cell, app: appId }, 'the move of an app has stopped: the app is served again');
       }

@@ -93,7 +93,7 @@ async function rows<Row extends object>(cell: CellName, sql: string, ...values: 
   }
 }
 
-const move = (app: App, options: { to?: CellName; onStep?: (step: MoveStep) => void } = {}) =>
+const move = (app: App, options: { to?: CellName; onStep?: (step: MoveStep) => void | Promise<void> } = {}) =>
   moveApp({ appId: app.id, to: 'new', cells: readCells(env), ...options });
 
 /** The cells in which the app can be used. */
@@ -151,7 +151,7 @@ test('under load, nothing acknowledged is lost or doubled, and the app goes on i
   expect(endpoint.status).toBe(200);
   const acknowledged = { wallets: new Set<string>(), users: new Set<string>() };
   const refused: Called[] = [];
-  const ofNeighbour = new Set<number>();
+  let neighbourServed = 0;
   let isOver = false;
   let served = 0;
   const load = async (from: 0 | 1): Promise<void> => {
@@ -171,20 +171,26 @@ test('under load, nothing acknowledged is lost or doubled, and the app goes on i
     }
   };
   const besides = async (): Promise<void> => {
-    while (!isOver) ofNeighbour.add((await call(neighbour, 'GET', '/v1/wallets')).status);
+    while (!isOver) if ((await call(neighbour, 'GET', '/v1/wallets')).status === 200) neighbourServed += 1;
   };
   const work = [load(0), load(1), load(1), besides()];
   await expect.poll(() => served, { timeout: 30_000 }).toBeGreaterThan(10);
-  const moved = await move(app);
+  const moved = await move(app, {
+    async onStep(step) {
+      if (step !== 'taken') return;
+      // The app is refused, and the other app of its cell is not.
+      const [before, refusedBefore] = [neighbourServed, refused.length];
+      await expect.poll(() => neighbourServed, { timeout: 30_000 }).toBeGreaterThan(before);
+      await expect.poll(() => refused.length, { timeout: 30_000 }).toBeGreaterThan(refusedBefore);
+    },
+  });
   expect(moved).toMatchObject({ app_id: app.id, from: 'old', to: 'new' });
   const servedBefore = served;
   await expect.poll(() => served, { timeout: 30_000 }).toBeGreaterThan(servedBefore + 10);
   isOver = true;
   await Promise.all(work);
 
-  expect([...ofNeighbour]).toEqual([200]);
   // Nothing else than 503 was said, such as that the wallet does not exist.
-  expect(refused.length).toBeGreaterThan(0);
   expect(refused.filter(({ status, retryAfter }) => status !== 503 || retryAfter === null)).toEqual([]);
   expect(await cellsOf(app)).toEqual(['new']);
   const stored = new Set(
@@ -263,9 +269,9 @@ test.for(['drained', 'taken', 'put', 'placed'] as const)(
     });
     await expect(killed).rejects.toThrow(Killed);
     expect((await cellsOf(app)).length).toBeLessThan(2);
-    expect(await call(app, 'GET', `/v1/wallets/${wallet}`)).toMatchObject({
-      status: step === 'placed' ? 200 : 503,
-    });
+    // While its rows are in the old cell, the app is served there again after some time.
+    const expected = { drained: [200, 503], taken: [503], put: [503], placed: [200] }[step];
+    expect(expected).toContain((await call(app, 'GET', `/v1/wallets/${wallet}`)).status);
     await move(app);
     expect(await cellsOf(app)).toEqual(['new']);
     expect(await sign(app, wallet)).toBe(signature);
@@ -293,6 +299,10 @@ test.for(['drained', 'taken'] as const)(
     expect(await sign(app, wallet)).toBe(signature);
     await move(app);
     expect(await cellsOf(app)).toEqual(['new']);
+    // The new cell had refused the app. Its servers hear within a second that it has come after all.
+    await expect
+      .poll(async () => (await call(app, 'GET', `/v1/wallets/${wallet}`)).status, { timeout: 30_000 })
+      .toBe(200);
     const again = await call(app, 'POST', '/v1/wallets', {
       ...{ body: { chain_type: 'ethereum' }, headers: { 'service-idempotency-key': key } },
     });
@@ -315,6 +325,37 @@ test('after the rows are in the new cell, a move cannot be aborted', async () =>
   expect(await cellsOf(app)).toEqual(['new']);
 });
 
+test('the new cell reads each chain from the earlier position, so that it misses no deposit', async () => {
+  const app = await createApp();
+  await populate(app);
+  const evm = (block: number, place?: string) => JSON.stringify({ block: String(block), place, hashes: [] });
+  const solana = (from: number, more: object = {}) =>
+    JSON.stringify({ from, to: from + 5, isEnded: false, ...more });
+  const waiting = { unfinished: [{ address: 'a', from: 3, to: 9, top: 9 }] };
+  const positions: Record<string, { old: string; new?: string; expected: string }> = {
+    'eip155:1': { old: evm(5), new: evm(9), expected: evm(5) },
+    'eip155:2': { old: evm(10), new: evm(9), expected: evm(9) },
+    'eip155:3': { old: evm(9, 'within'), new: evm(9), expected: evm(9, 'within') },
+    'eip155:4': { old: evm(7), expected: evm(7) },
+    'eip155:5': { old: evm(7), new: '', expected: evm(7) },
+    'solana:1': { old: solana(8, waiting), new: solana(6), expected: '{"from":3,"to":3,"isEnded":true}' },
+    'solana:2': { old: solana(6), new: solana(6), expected: solana(6) },
+  };
+  for (const [caip2, { old, new: known }] of Object.entries(positions)) {
+    const insert = 'insert into chain_positions (caip2, position, leased_until_ms) values ($1, $2, 0)';
+    await rows('old', insert, caip2, old);
+    if (known !== undefined) await rows('new', insert, caip2, known);
+  }
+  await move(app);
+  const found = await rows<{ caip2: string; position: string }>(
+    'new',
+    'select caip2, position from chain_positions',
+  );
+  expect(Object.fromEntries(found.map(({ caip2, position }) => [caip2, position]))).toEqual(
+    Object.fromEntries(Object.entries(positions).map(([caip2, { expected }]) => [caip2, expected])),
+  );
+});
+
 test('a cell that was restored from a backup from before the move keeps nothing of the app', async () => {
   const app = await createApp();
   const { wallet, signature } = await populate(app);
@@ -324,6 +365,9 @@ test('a cell that was restored from a backup from before the move keeps nothing 
     app.id,
   );
   await move(app);
+  await expect
+    .poll(() => rows('old', 'select id from server_processes where drained_move <> 0'), { timeout: 30_000 })
+    .toEqual([]);
   await rows('old', 'delete from app_moves where app_id = $1', app.id);
   await rows(
     'old',

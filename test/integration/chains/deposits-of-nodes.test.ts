@@ -2,7 +2,9 @@ import { encodeEventTopics, erc20Abi, erc721Abi, getAddress, keccak256, pad, toH
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { connectChains } from '../../../src/adapters/chain-rpc/connect.ts';
 import { silentLog } from '../../../src/adapters/log.ts';
+import { AppMoveEntity } from '../../../src/domain/base/processes/server-process.entity.ts';
 import { claimTransfers } from '../../../src/domain/money/transactions/record-funds.ts';
+import { ChainPositionEntity } from '../../../src/domain/money/transactions/transaction.entity.ts';
 import type { Tables } from '../../../src/domain/tables.ts';
 import type { Wallet } from '../../../src/generated/schemas.ts';
 import { followDeposits } from '../../../src/jobs/follow-deposits.ts';
@@ -207,6 +209,27 @@ describe.each(databaseKinds)('transfers on a node of Ethereum, on %s', (kind) =>
       '103',
       '104',
     ]);
+  });
+
+  test('what is read again after an app has come from another cell is reported once', async () => {
+    const inUnit = inUnitOf(unitsOf(operations.database));
+    const position = () => inUnit((em) => em.findOneOrFail(ChainPositionEntity, { caip2 }));
+    const job = jobOf(operations);
+    const { position: before } = await position();
+    await pay(5n);
+    await mine(3);
+    await readAll(job);
+    await inUnit(async (em) => {
+      em.create(AppMoveEntity, {
+        ...{ appId: 'an app', number: 1, state: 'arrived', moveId: '1-move', otherCell: 'old' },
+        changedAtMs: operations.services.clock.now(),
+      });
+      await em.nativeUpdate(ChainPositionEntity, { caip2 }, { position: before });
+    });
+    await pay(6n);
+    await mine(3);
+    await readAll(jobOf(operations));
+    expect((await reported(operations)).map(({ amount }) => amount)).toEqual(['5', '6']);
   });
 
   test('archived wallets and other addresses receive nothing', async () => {

@@ -33,6 +33,7 @@ export interface SeenMove {
   readonly number: number;
   readonly state: MoveState;
   readonly appId: string;
+  readonly moveId: string;
 }
 
 /** What a process knows about the moves of apps, and has done for them. */
@@ -65,8 +66,10 @@ const countOwn = prepareQuery<
       sql<string | null>`(select string_agg(id || ' ' || beats, ',') from (
         select id, beats from server_processes where id <> ${owner} order by id limit ${sql.lit(MAX_PROCESSES)}
       ) as others)`.as('others'),
-      sql<string | null>`(select string_agg(number || ' ' || state || ' ' || app_id, ',') from (
-        select number, state, app_id from app_moves where number > ${known} order by number
+      sql<
+        string | null
+      >`(select string_agg(number || ' ' || state || ' ' || app_id || ' ' || move_id, ',') from (
+        select number, state, app_id, move_id from app_moves where number > ${known} order by number
       ) as moves)`.as('moves'),
     ]),
 );
@@ -96,8 +99,8 @@ export async function countBeat(
 const listOf = (joined: string | null): readonly string[] => joined?.split(',') ?? [];
 
 function readMove(text: string): SeenMove {
-  const [number, state, appId] = text.split(' ') as [string, MoveState, string];
-  return { number: Number(number), state, appId };
+  const [number, state, appId, moveId] = text.split(' ') as [string, MoveState, string, string];
+  return { number: Number(number), state, appId, moveId };
 }
 
 /** Returns the apps that are leaving the database, or have left it and are not in their new cell yet. */
@@ -131,7 +134,10 @@ export async function registerProcess(
   );
   return {
     others: new Map(others.map(({ id, beats }) => [id, beats])),
-    moves: moves.map(({ number, state, appId }) => ({ number, appId, state: state as MoveState })),
+    moves: moves.map(({ number, state, appId, moveId }) => ({
+      ...{ number, appId, moveId },
+      state: state as MoveState,
+    })),
   };
 }
 
