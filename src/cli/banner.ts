@@ -1,8 +1,7 @@
 import type { FundedWallet, RunningSandbox } from '../compose/local-server.ts';
 import { asStarted } from '../config/client.ts';
 import type { SandboxConfig } from '../config/config.ts';
-import { quote } from './shell/quote.ts';
-import { type Column, screenOf, table } from './shell/terminal.ts';
+import { type Column, quote, screenOf, table } from './shell/terminal.ts';
 
 /** Returns the start-up message: everything that a first request needs, and an example request. */
 export async function banner(server: RunningSandbox, config: SandboxConfig): Promise<string> {

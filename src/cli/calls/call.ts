@@ -13,7 +13,7 @@ import {
   type SandboxClientFlags,
   withSandbox,
 } from '../sandbox-options.ts';
-import { quote } from '../shell/quote.ts';
+import { quote } from '../shell/terminal.ts';
 
 interface CallFlags extends SandboxClientFlags {
   sign?: string[];

@@ -1,6 +1,6 @@
 import { Command, Option } from 'commander';
 import { addSandboxAddressOptions, type SandboxClientFlags, withSandbox } from '../sandbox-options.ts';
-import { quote } from './quote.ts';
+import { quote } from './terminal.ts';
 
 type Format = 'shell' | 'dotenv' | 'json' | 'github';
 

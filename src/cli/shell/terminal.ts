@@ -233,3 +233,8 @@ export function faultText(text: string, screen: Screen = screenOf(process.stderr
   if (cause === undefined || advice === undefined) return `${prefix} ${message}`;
   return `${prefix} ${cause}\n${screen.paint('cyan', '     →')}  ${advice[0]!.toUpperCase()}${advice.slice(1)}`;
 }
+
+/** Quotes a word for a POSIX shell. */
+export function quote(text: string): string {
+  return /^[A-Za-z0-9_./:@-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
+}
