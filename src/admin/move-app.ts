@@ -22,7 +22,17 @@ import type { CellDirectory } from '../storage/cell-directory.ts';
 import { openDatabase } from '../storage/open-database.ts';
 import { commandLine, requireMigrated } from './administration.ts';
 import { withDirectory } from './cells.ts';
-import { findMove, lockMoves, onItsWay, readMove, type Side, setState, take } from './take-app.ts';
+import {
+  findMove,
+  lockMove,
+  lockMoves,
+  onItsWay,
+  readMove,
+  type Side,
+  type StoredMove,
+  setState,
+  take,
+} from './take-app.ts';
 
 /*
  * A move has these steps. Each is one transaction, and a move that was interrupted continues with the next one.
@@ -83,13 +93,22 @@ export function moveApp(options: MoveOptions): Promise<MovedApp> {
       move = await take(from, target, { appId, onDrained: () => onStep('drained') });
       await onStep('taken');
     } else if (move.other_cell !== to) throw onItsWay(appId, move);
-    const rows = await put(from, target, { appId, moveId: move.move_id, onProgress });
+    const rows = await put(from, target, { appId, move, onProgress }).catch((error: unknown) =>
+      refusedSince(error, 'run the same command again, or give up the move with --abort'),
+    );
     await onStep('put');
-    if (!isPlaced && !(await directory.move({ app_id: appId, from: from.name, to })))
-      throw new StartError(`the directory places the app \`${appId}\` in a third cell`);
+    if (!isPlaced) {
+      const isMoved = await directory
+        .move({ app_id: appId, from: from.name, to })
+        .catch((error: unknown) => refusedSince(error, 'run the same command again'));
+      if (!isMoved)
+        throw new StartError(
+          `the directory places the app \`${appId}\` in a third cell: set its entry to \`${to}\`, which has the rows, and run the same command again`,
+        );
+    }
     await onStep('placed');
     const refusedMs = Math.round(performance.now() - startedMs);
-    await finish(from, target, appId);
+    await finish(from, target, appId, move);
     await onStep('finished');
     return { app_id: appId, from: from.name, to, rows, refused_ms: refusedMs };
   });
@@ -104,30 +123,44 @@ export function abortMove(
   options: Omit<MoveOptions, 'onStep' | 'onProgress'>,
 ): Promise<{ readonly app_id: string; readonly cell: string }> {
   const { appId, to } = options;
-  return withSides(options, async ({ from, target }) => {
+  return withSides(options, async ({ from, target, directory, isPlaced }) => {
     const move = await findMove(from, appId);
     if (move === undefined || (move.state !== 'draining' && move.state !== 'taken') || move.other_cell !== to)
       throw new StartError(`the app \`${appId}\` is not on its way to the cell \`${to}\``);
-    // Waits for a command that is just about to commit the rows in the new cell.
-    const decided = await target.transact(async (ask) => {
-      const arrival = { appId, moveId: move.move_id, otherCell: from.name, state: 'refused' } as const;
-      const before = await claimArrival(ask, arrival);
-      if (before === undefined) await setState(ask, appId, 'refused');
-      return before;
-    });
-    if (decided === 'arrived')
-      throw new StartError(
-        `the app \`${appId}\` is in the cell \`${to}\` already; repeat the move to finish it`,
-      );
+    // Waits for a command that is just about to commit the rows in the new cell, before other moves have to wait.
+    await from.transact((ask) => lockMove(ask, appId, move, ['draining', 'taken']));
     await from.transact(async (ask) => {
       // A command that takes the rows right now must end first.
       await lockMoves(ask);
+      if (!(await lockMove(ask, appId, move, ['draining', 'taken']))) throw otherCommand(appId);
+      const decided = await target.transact(async (write) => {
+        const arrival = { appId, moveId: move.move_id, otherCell: from.name, state: 'refused' } as const;
+        const before = await claimArrival(write, arrival);
+        if (before === undefined) await setState(write, appId, 'refused');
+        return before;
+      });
+      if (decided === 'arrived')
+        throw new StartError(
+          `the app \`${appId}\` is in the cell \`${to}\` already; repeat the move to finish it`,
+        );
       await putRows({ from: ask, to: ask, appId, isElsewhere: false, onProgress: () => undefined });
       await dropTakenRows(ask, appId);
       await setState(ask, appId, 'aborted');
     });
+    // The new cell was restored to a time before the rows came.
+    if (isPlaced) await directory.move({ app_id: appId, from: to, to: from.name });
     return { app_id: appId, cell: from.name };
   });
+}
+
+const otherCommand = (appId: string): StartError =>
+  new StartError(`another command works on the move of the app \`${appId}\`: run this one again`);
+
+/** Tells the operator what to do after a failure, from which on the app is served by no cell. */
+function refusedSince(error: unknown, advice: string): never {
+  if (error instanceof StartError) throw error;
+  const reason = error instanceof Error ? error.message : String(error);
+  throw new StartError(`the app is refused until the move goes on: ${advice} (${reason})`, { cause: error });
 }
 
 interface Sides {
@@ -240,14 +273,20 @@ async function claimArrival(
 function put(
   from: Side,
   target: Side,
-  { appId, moveId, onProgress }: { appId: string; moveId: string; onProgress: (rows: number) => void },
+  { appId, move, onProgress }: { appId: string; move: StoredMove; onProgress: (rows: number) => void },
 ): Promise<number> {
-  const arrival = { appId, moveId, otherCell: from.name, state: 'arrived' } as const;
-  return from.transact((read, { em }) =>
-    target.transact(async (write, unit) => {
+  const arrival = { appId, moveId: move.move_id, otherCell: from.name, state: 'arrived' } as const;
+  return from.transact(async (read, { em }) => {
+    if (!(await lockMove(read, appId, move, ['taken']))) throw otherCommand(appId);
+    return target.transact(async (write, unit) => {
       const decided = await claimArrival(write, arrival);
       if (decided === 'arrived') return 0;
-      if (decided !== undefined) throw new StartError(`the move of the app \`${appId}\` was aborted`);
+      if (decided !== undefined)
+        throw new StartError(
+          `the move of the app \`${appId}\` was being aborted: run the command again with --abort`,
+        );
+      // What an earlier move from there has left, because its last step was missing.
+      await dropTakenRows(write, appId);
       const sides = { from: read, to: write, appId };
       const rows = await putRows({ ...sides, isElsewhere: true, onProgress });
       const [differing] = await tablesThatDiffer(sides);
@@ -263,13 +302,16 @@ function put(
       });
       await setState(write, appId, 'arrived');
       return rows;
-    }),
-  );
+    });
+  });
 }
 
-async function finish(from: Side, target: Side, appId: string): Promise<void> {
+async function finish(from: Side, target: Side, appId: string, move: StoredMove): Promise<void> {
   const other = await target.transact((_, { em }) => getSignedCheckpoint(em));
   await from.transact(async (ask, unit) => {
+    await lockMoves(ask);
+    // Otherwise another command has finished this move, and the rows may be those of a later one.
+    if (!(await lockMove(ask, appId, move, ['taken']))) return;
     await dropTakenRows(ask, appId);
     if (await setState(ask, appId, 'moved', 'taken'))
       await recordMove(unit, { appId, from: from.name, to: target.name, other });

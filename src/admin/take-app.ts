@@ -39,6 +39,16 @@ class DisturbedError extends Error {
   }
 }
 
+/** Thrown when a transaction in the old cell does not end. */
+class OpenTransactionError extends StartError {
+  constructor(ids: readonly string[]) {
+    super(
+      `transactions in its cell stay open: wait for their end, or end their processes, and run the same command again (in pg_stat_activity: ${ids.join(', ')})`,
+    );
+    this.name = 'OpenTransactionError';
+  }
+}
+
 export const findMove = (side: Side, appId: string): Promise<StoredMove | undefined> =>
   side.transact((ask) => readMove(ask, appId));
 
@@ -53,6 +63,23 @@ export function onItsWay(appId: string, { other_cell: other }: StoredMove): Star
   return new StartError(
     `the app \`${appId}\` is on its way to the cell \`${other}\`; finish that move, or abort it with --abort`,
   );
+}
+
+/**
+ * Locks a move until the transaction ends, so that no other command finishes or aborts it. Returns false if another
+ * command has done so, or has begun a new one.
+ */
+export async function lockMove(
+  ask: Ask,
+  appId: string,
+  { move_id: moveId }: StoredMove,
+  states: readonly MoveState[],
+): Promise<boolean> {
+  const found = await ask(
+    'select 1 as found from app_moves where app_id = $1 and move_id = $2 and state = any($3) for update',
+    [appId, moveId, states],
+  );
+  return found.length > 0;
 }
 
 /**
@@ -92,6 +119,8 @@ export async function take(
   await requireServersOfBoth(from, target);
   if (await target.transact(async (ask) => (await tablesWithRows(ask, appId)).length > 0))
     throw new StartError(`the cell \`${target.name}\` has rows of the app \`${appId}\`; see docs/scale.md`);
+  // Such as a backup. Nothing is refused yet, so this wait costs nobody anything.
+  await waitForTransactions(from);
   for (let attempt = 1; ; attempt += 1) {
     const { move, number } = await beginDraining(from, target.name, appId);
     const renewal = setInterval(() => {
@@ -103,26 +132,35 @@ export async function take(
       await waitForTransactions(from);
       await onDrained();
       await from.transact(async (ask) => {
+        // If the command is suspended or its machine is gone, this ends before servers serve the app again.
+        await ask(`set local idle_in_transaction_session_timeout = '10s'`);
+        await requireOnly(ask, appId);
         await takeRows(ask, appId);
         await requireUndisturbed(ask, appId, drained);
-        // Otherwise the move was aborted in the meantime.
         if (!(await setState(ask, appId, 'taken', 'draining')))
-          throw new StartError(`the move of the app \`${appId}\` was aborted`);
+          throw new StartError(
+            `another command has continued or aborted the move of the app \`${appId}\`: run this one again`,
+          );
       });
       return { ...move, state: 'taken' };
     } catch (error) {
-      if (!(error instanceof DisturbedError)) throw error;
-      if (attempt === ATTEMPTS) {
+      const isFinal = error instanceof OpenTransactionError || attempt === ATTEMPTS;
+      if (!isFinal && error instanceof DisturbedError) continue;
+      if (error instanceof DisturbedError || error instanceof OpenTransactionError) {
         await from.transact((ask) => setState(ask, appId, 'aborted', 'draining'));
         throw new StartError(`the app \`${appId}\` stays where it is: ${error.message}`);
       }
+      throw error;
     } finally {
       clearInterval(renewal);
     }
   }
 }
 
-/** Requires that every server of the old cell also serves the new one. Waits for servers that start just now. */
+/**
+ * Requires that every server of the old cell also serves the new one. Waits for servers that start just now, and until
+ * killed ones are noticed.
+ */
 async function requireServersOfBoth(from: Side, target: Side): Promise<void> {
   for (const endMs = performance.now() + SERVERS_MS; ; await pause(POLL_MS)) {
     const [ofOld, ofNew] = await Promise.all([from, target].map((side) => side.transact(processesOf)));
@@ -216,18 +254,29 @@ async function waitUntilDrained(
  * found the app.
  */
 async function waitForTransactions(from: Side): Promise<void> {
-  const open = (ask: Ask): Promise<readonly { readonly id: string }[]> =>
+  const open = (ask: Ask): Promise<readonly { readonly id: string; readonly pid: number }[]> =>
     ask(
-      `select virtualtransaction as id from pg_locks join pg_stat_activity using (pid)
+      `select virtualtransaction as id, pid from pg_locks join pg_stat_activity using (pid)
        where locktype = 'virtualxid' and pid <> pg_backend_pid() and datname = current_database()
          and backend_type = 'client backend' and usename = current_user`,
     );
-  const before = new Set((await from.transact(open)).map(({ id }) => id));
+  const before = new Map((await from.transact(open)).map(({ id, pid }) => [id, pid]));
   for (const endMs = performance.now() + DRAIN_MS; before.size > 0; await pause(POLL_MS)) {
     const now = new Set((await from.transact(open)).map(({ id }) => id));
-    for (const id of before) if (!now.has(id)) before.delete(id);
-    if (performance.now() >= endMs) throw new DisturbedError('a transaction in its cell stays open');
+    for (const id of before.keys()) if (!now.has(id)) before.delete(id);
+    if (before.size > 0 && performance.now() >= endMs)
+      throw new OpenTransactionError([...before.values()].map((pid) => `pid ${pid}`));
   }
+}
+
+/** Requires that no other command takes the rows at the same time. */
+async function requireOnly(ask: Ask, appId: string): Promise<void> {
+  const [lock] = await ask<{ isFree: boolean }>(
+    `select pg_try_advisory_xact_lock(hashtextextended('rows of an app' || current_schema() || $1, 0)) as "isFree"`,
+    [appId],
+  );
+  if (lock?.isFree !== true)
+    throw new StartError(`another command moves the app \`${appId}\`: wait for its end`);
 }
 
 /** @throws DisturbedError when somebody has worked on the app since it was drained. */

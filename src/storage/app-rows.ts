@@ -95,6 +95,8 @@ const copied: Readonly<Record<string, string>> = {
 
 /** Takes the rows of an app out of their tables, and puts them into `moved_rows`. */
 export async function takeRows(ask: Ask, appId: string): Promise<void> {
+  // An earlier move whose last step was missing may have left some. The app has come back since.
+  await dropTakenRows(ask, appId);
   for (const [table, query] of Object.entries(copied)) {
     const found = await ask<{ content: string }>(
       `select row_to_json(found)::text as content from (${query}) as found`,
@@ -133,17 +135,23 @@ export async function dropTakenRows(ask: Ask, appId: string): Promise<void> {
 }
 
 const ROWS_AT_ONCE = 500;
+/** A batch has at most this many characters, unless one row is longer. A string of all rows could be too long. */
+const CHARACTERS_AT_ONCE = 4_000_000;
+const NUMBERS_AT_ONCE = 20_000;
 
 /** Yields the taken rows of a table as JSON, in their order. */
-async function* takenRows(ask: Ask, appId: string, table: string): AsyncGenerator<readonly string[]> {
+export async function* takenRows(ask: Ask, appId: string, table: string): AsyncGenerator<readonly string[]> {
   for (let after = '0'; ; ) {
     const rows = await ask<{ position: string; content: string }>(
-      `select position, content from moved_rows where app_id = $1 and place = $2 and position > $3
-       order by position limit ${ROWS_AT_ONCE}`,
+      `select position, content from (
+         select position, content, sum(length(content)) over (order by position) - length(content) as before
+         from (select position, content from moved_rows where app_id = $1 and place = $2 and position > $3
+               order by position limit ${ROWS_AT_ONCE}) as next) as sized
+       where before < ${CHARACTERS_AT_ONCE} order by position`,
       [appId, table, after],
     );
-    if (rows.length > 0) yield rows.map(({ content }) => content);
-    if (rows.length < ROWS_AT_ONCE) return;
+    if (rows.length === 0) return;
+    yield rows.map(({ content }) => content);
     after = rows.at(-1)!.position;
   }
 }
@@ -161,17 +169,30 @@ async function renumbering(
   appId: string,
   table: string,
 ): Promise<Renumber> {
-  const before = await from<{ number: string }>(
-    `select content::json->>'sequence' as number from moved_rows
-     where app_id = $1 and place = '${table}' order by position`,
-    [appId],
+  const [total] = await from<{ rows: string }>(
+    'select count(*) as rows from moved_rows where app_id = $1 and place = $2',
+    [appId, table],
   );
-  const after = await to<{ number: string }>(
-    `select nextval('"${table}_sequence_seq"') as number from generate_series(1, $1::int)`,
-    [before.length + 1],
-  );
-  const known = Float64Array.from(before, ({ number }) => Number(number));
-  const given = Float64Array.from(after, ({ number }) => Number(number));
+  const count = Number(total!.rows);
+  const known = new Float64Array(count);
+  const given = new Float64Array(count + 1);
+  // All numbers at once as rows of the driver would take a hundred times the memory.
+  for (let index = 0, after = '0'; index < count; ) {
+    const batch = await from<{ position: string; number: string }>(
+      `select position, content::json->>'sequence' as number from moved_rows
+       where app_id = $1 and place = $2 and position > $3 order by position limit ${NUMBERS_AT_ONCE}`,
+      [appId, table, after],
+    );
+    for (const { number } of batch) known[index++] = Number(number);
+    after = batch.at(-1)!.position;
+  }
+  for (let index = 0; index <= count; ) {
+    const batch = await to<{ number: string }>(
+      `select nextval('"${table}_sequence_seq"') as number from generate_series(1, $1::int)`,
+      [Math.min(NUMBERS_AT_ONCE, count + 1 - index)],
+    );
+    for (const { number } of batch) given[index++] = Number(number);
+  }
   return (number) => {
     // The first new number stands for everything before the first row.
     let [low, high] = [0, known.length];

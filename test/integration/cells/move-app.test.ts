@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { administerApps } from '../../../src/admin/administration.ts';
 import { abortMove, type MoveStep, moveApp } from '../../../src/admin/move-app.ts';
 import { readCells } from '../../../src/config/config.ts';
-import { movedTables, stayingTables } from '../../../src/storage/app-rows.ts';
+import { type Ask, movedTables, stayingTables, takenRows } from '../../../src/storage/app-rows.ts';
 import { openCellDirectory } from '../../../src/storage/cell-directory.ts';
 import { startProduction, type TestProduction } from '../../support/monitoring/production.ts';
 import { freshPostgres } from '../../support/postgres/borrow-database.ts';
@@ -255,6 +255,13 @@ test('under load, nothing acknowledged is lost or doubled, and the app goes on i
   }
 });
 
+/** Servers hear with their next heartbeat that an app has come back to a cell. */
+async function whenServed(app: App, wallet: string): Promise<void> {
+  await expect
+    .poll(async () => (await call(app, 'GET', `/v1/wallets/${wallet}`)).status, { timeout: 30_000 })
+    .toBe(200);
+}
+
 class Killed extends Error {}
 
 test.for(['drained', 'taken', 'put', 'placed'] as const)(
@@ -293,9 +300,7 @@ test.for(['drained', 'taken'] as const)(
     await expect(killed).rejects.toThrow(Killed);
     await abortMove({ appId: app.id, to: 'new', cells: readCells(env) });
     expect(await cellsOf(app)).toEqual(['old']);
-    await expect
-      .poll(async () => (await call(app, 'GET', `/v1/wallets/${wallet}`)).status, { timeout: 30_000 })
-      .toBe(200);
+    await whenServed(app, wallet);
     expect(await sign(app, wallet)).toBe(signature);
     await move(app);
     expect(await cellsOf(app)).toEqual(['new']);
@@ -392,8 +397,126 @@ test('an app can move back', async () => {
   expect(await sign(app, wallet)).toBe(signature);
   await move(app, { to: 'old' });
   expect(await cellsOf(app)).toEqual(['old']);
-  await expect
-    .poll(async () => (await call(app, 'GET', `/v1/wallets/${wallet}`)).status, { timeout: 30_000 })
-    .toBe(200);
+  await whenServed(app, wallet);
   expect(await sign(app, wallet)).toBe(signature);
+});
+
+test('of two commands that move an app at once, one does it or both can be repeated', async () => {
+  const app = await createApp();
+  const { wallet, signature } = await populate(app);
+  const results = await Promise.allSettled([move(app), move(app)]);
+  for (const result of results)
+    if (result.status === 'rejected') expect(result.reason).toHaveProperty('name', 'StartError');
+  if (results.every(({ status }) => status === 'rejected')) await move(app);
+  expect(await cellsOf(app)).toEqual(['new']);
+  await whenServed(app, wallet);
+  expect(await sign(app, wallet)).toBe(signature);
+});
+
+test('a command that was suspended does nothing when others have finished its move, and made new ones', async () => {
+  const app = await createApp();
+  const { wallet, signature } = await populate(app);
+  const suspended = move(app, {
+    async onStep(step) {
+      if (step !== 'taken') return;
+      await move(app);
+      await move(app, { to: 'old' });
+    },
+  });
+  await expect(suspended).rejects.toThrow('another command');
+  expect(await cellsOf(app)).toEqual(['old']);
+  await whenServed(app, wallet);
+  expect(await sign(app, wallet)).toBe(signature);
+  // Its last step must not delete the rows that a later move has taken.
+  await move(app, {
+    async onStep(step) {
+      if (step !== 'placed') return;
+      await move(app);
+      await move(app, { to: 'old' });
+      const later = move(app, {
+        onStep: (done) => {
+          if (done === 'taken') throw new Killed();
+        },
+      });
+      await expect(later).rejects.toThrow(Killed);
+    },
+  });
+  expect(await cellsOf(app)).toEqual([]);
+  await move(app);
+  await whenServed(app, wallet);
+  expect(await sign(app, wallet)).toBe(signature);
+});
+
+test('an app moves back, and away again, although the last step of its first move is missing', async () => {
+  const app = await createApp();
+  const { wallet, signature } = await populate(app);
+  const killed = move(app, {
+    onStep: (done) => {
+      if (done === 'placed') throw new Killed();
+    },
+  });
+  await expect(killed).rejects.toThrow(Killed);
+  await move(app, { to: 'old' });
+  await move(app);
+  expect(await cellsOf(app)).toEqual(['new']);
+  await whenServed(app, wallet);
+  expect(await sign(app, wallet)).toBe(signature);
+  expect(await rows('old', 'select 1 from moved_rows where app_id = $1', app.id)).toEqual([]);
+});
+
+test('a command that aborts a move was killed between its steps: the next one aborts it', async () => {
+  const app = await createApp();
+  const { wallet, signature } = await populate(app);
+  const killed = move(app, {
+    onStep: (done) => {
+      if (done === 'taken') throw new Killed();
+    },
+  });
+  await expect(killed).rejects.toThrow(Killed);
+  await rows(
+    'new',
+    `insert into app_moves (app_id, number, state, move_id, other_cell, changed_at_ms)
+     values ($1, 0, 'refused', $2, 'old', 0)`,
+    app.id,
+    (await rows<{ move_id: string }>('old', 'select move_id from app_moves where app_id = $1', app.id))[0]!
+      .move_id,
+  );
+  await expect(move(app)).rejects.toThrow('run the command again with --abort');
+  await abortMove({ appId: app.id, to: 'new', cells: readCells(env) });
+  await whenServed(app, wallet);
+  expect(await sign(app, wallet)).toBe(signature);
+});
+
+test('an aborted move places the app in the cell that has it, if the new cell has lost it', async () => {
+  const app = await createApp();
+  const { wallet, signature } = await populate(app);
+  const killed = move(app, {
+    onStep: (done) => {
+      if (done === 'taken') throw new Killed();
+    },
+  });
+  await expect(killed).rejects.toThrow(Killed);
+  const directory = openCellDirectory(urls.directory, () => undefined);
+  await directory.move({ app_id: app.id, from: 'old', to: 'new' });
+  await abortMove({ appId: app.id, to: 'new', cells: readCells(env) });
+  expect(await directory.find(app.id)).toBe('old');
+  await directory.close();
+  await whenServed(app, wallet);
+  expect(await sign(app, wallet)).toBe(signature);
+});
+
+test('large rows are read in small batches, in their order', async () => {
+  for (let position = 1; position <= 5; position += 1)
+    await rows(
+      'old',
+      `insert into moved_rows (app_id, place, position, content) values ('large', 'policies', $1::bigint, $2 || repeat('x', 3000000))`,
+      ...[position, String(position)],
+    );
+  const ask: Ask = <Row extends object>(sql: string, values: readonly unknown[] = []) =>
+    rows<Row>('old', sql, ...values);
+  const batches: string[][] = [];
+  for await (const batch of takenRows(ask, 'large', 'policies'))
+    batches.push(batch.map((content) => content.slice(0, 2)));
+  await rows('old', `delete from moved_rows where app_id = 'large'`);
+  expect(batches).toEqual([['1x', '2x'], ['3x', '4x'], ['5x']]);
 });

@@ -261,8 +261,9 @@ async function toldAfterMove(
   receivers: readonly Receiver[],
 ): Promise<ReadonlySet<string>> {
   if (receivers.length === 0) return new Set();
-  const arrival = { state: 'arrived', changedAtMs: { $gt: nowMs - AGAIN_MS } };
-  if ((await em.findOne(AppMoveEntity, arrival, { disableIdentityMap: true })) === null) return new Set();
+  // Whatever the state: an app that has come may be on its way to a third cell already.
+  const recent = { changedAtMs: { $gt: nowMs - AGAIN_MS } };
+  if ((await em.findOne(AppMoveEntity, recent, { disableIdentityMap: true })) === null) return new Set();
   const events = await em.find(
     OutboxEventEntity,
     {
