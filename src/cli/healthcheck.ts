@@ -13,8 +13,8 @@ Examples:
 Exit codes: 0 healthy, 1 not healthy, 2 invalid usage.`;
 
 /**
- * Returns the command `custos healthcheck`, which checks a server. It is for container images without any other program
- * for this.
+ * Returns the command `custos healthcheck`, which checks a server. It is for container images that contain no other
+ * tool for this check, such as curl.
  */
 export function healthcheckCommand(): Command {
   return addSandboxAddressOptions(

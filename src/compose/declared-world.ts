@@ -241,7 +241,10 @@ interface Page {
   readonly next_cursor?: unknown;
 }
 
-/** Replaces each reference in a body with the id, the address or the key to which it refers. */
+/**
+ * Returns a copy of a body in which each reference is replaced by the id, the address or the key to which it refers.
+ * Creates the declared resources that do not exist yet.
+ */
 async function resolved(
   run: Run,
   value: unknown,

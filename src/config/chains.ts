@@ -101,8 +101,8 @@ export function confirmations(
 }
 
 /**
- * Parses entries such as `eip155:1=https://a.example,https://b.example`. Faults never repeat URLs, which may contain
- * API keys.
+ * Parses entries such as `eip155:1=https://a.example,https://b.example`. No fault quotes a URL, because URLs may
+ * contain API keys.
  */
 export function rpcEndpoints(
   faults: Faults,

@@ -195,7 +195,8 @@ function remotePasses(
           const startedMs = services.machine.now();
           await ask(known);
           // After a slow call, a unit of work that may write runs again, because what it has read may be out of date.
-          // It is in a transaction from its beginning, even while it holds no connection. One that reads is not.
+          // The entity manager counts it as in a transaction from its beginning, even before the database begins one.
+          // A unit of work that only reads is in none.
           if (services.machine.now() - startedMs > FRESH_MS && em.isInTransaction()) {
             run.isEnded = true;
             throw new RunAgainError();

@@ -79,7 +79,7 @@ const QUIET_MS = 500;
 const PAUSE_PER_DERIVATION = 3;
 /** The process counts as busy if its event loop was active for more than this share of a pause. */
 const BUSY = 0.2;
-/** The pause if the process is busy. It is long, because after a short pause a shared machine may look busy. */
+/** The pause if the process is busy. A shorter measurement says little on a machine that others use. */
 const BUSY_PAUSE_MS = 100;
 
 interface PreparedKey {

@@ -164,7 +164,8 @@ export function serveConnection(
       // The connection has ended, so nobody will read the results.
       if (stream.destroyed) break;
       void handle(frame);
-      // Resolves when the call has ended or waits for something outside this process.
+      // Resolves when the call has ended or waits for something outside this process. Until then the frame stays in
+      // `waiting`, so that `isIdle` below is false.
       await new Promise<void>((resolve) => process.nextTick(resolve));
       waiting.shift();
       if (performance.now() - sinceMs < TURN_MS || waiting.length === 0) continue;

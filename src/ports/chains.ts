@@ -218,7 +218,7 @@ export interface EvmChain extends Chain {
    * (EIP-7702).
    */
   code(address: string): Promise<Uint8Array>;
-  /** Sends and pays sponsored operations; undefined if gas cannot be sponsored. */
+  /** Sends sponsored operations and pays for them; undefined if gas cannot be sponsored. */
   readonly bundler?: Bundler;
 }
 

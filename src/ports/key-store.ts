@@ -30,7 +30,7 @@ export interface SealedKey {
   masterKeyId: string;
 }
 
-/** A wallet's new key, with the parts that the database stores. */
+/** A newly created or imported wallet key: the sealed secret, and the facts that are not secret. */
 export interface NewWalletKey extends WalletKeyFacts {
   readonly sealed: SealedKey;
 }

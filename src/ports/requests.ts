@@ -181,8 +181,8 @@ export interface AppCredentials {
 export interface AppDirectory {
   find(appId: string): Promise<AppCredentials | undefined>;
   /**
-   * Returns a number that increases whenever this process changes an app or one of its secrets, which invalidates
-   * caches.
+   * Returns a counter that increases whenever this process changes an app or one of its secrets. What was cached under
+   * an earlier value is out of date.
    */
   generation(): number;
 }

@@ -353,7 +353,7 @@ const signing: readonly OperationId[] = [
   'withdrawEthereumEarn',
 ];
 
-/** Returns the counts of a server whose cells have an admission control each. */
+/** Returns the counts of a server in which each cell has its own admission control. */
 export function sumOfCounts(all: Iterable<Pick<Admission, 'counts'> | undefined>): AdmissionCounts {
   const counts = [...all].flatMap((each) => each?.counts() ?? []);
   const sum = (read: (each: AdmissionCounts) => number): number =>

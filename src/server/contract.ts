@@ -165,8 +165,9 @@ interface Contract {
   /** Finds the operation. Called before authentication, because the operation determines the required credentials. */
   readonly match: (state: Pick<RequestState, 'method' | 'path'>) => RequestState['route'];
   /**
-   * Checks credentials, validates the request, and calls the handler of the operation, all in `handleRequest`. Throws
-   * `not_found`, `method_not_allowed`, `unsupported_media_type`, `invalid_data`, and the errors of the handlers.
+   * In `handleRequest`, checks that the authenticated credentials suit the operation, validates the request, and calls
+   * the handler of the operation. Throws `not_found`, `method_not_allowed`, `unsupported_media_type`, `invalid_data`,
+   * and the errors of the handlers.
    */
   readonly backend: OpenAPIBackend;
 }

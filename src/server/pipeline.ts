@@ -185,7 +185,7 @@ export async function createPipeline(options: PipelineOptions): Promise<Pipeline
       guard.scheme(request);
       refuseDuplicateHeaders(request);
       state.route = match(state);
-      answer = answerPreflight(state, match) ?? overloaded(admission?.enter(state.route?.operation));
+      answer = answerPreflight(state, match) ?? asRefused(admission?.enter(state.route?.operation));
       if (answer === undefined) {
         isAdmitted = true;
         await receive(state);
@@ -219,7 +219,7 @@ export async function createPipeline(options: PipelineOptions): Promise<Pipeline
   return (request, response) => tracer.request(request.headers, () => serve(request, response));
 }
 
-function overloaded(refusal: Answer | undefined): Refused | undefined {
+function asRefused(refusal: Answer | undefined): Refused | undefined {
   return refusal && { ...refusal, isRefused: true };
 }
 

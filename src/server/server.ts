@@ -77,7 +77,7 @@ const MAX_PIPELINED = 100;
 const settings = {
   headersTimeout: 20_000,
   requestTimeout: 60_000,
-  // Longer than the 60 s of load balancers, so that none sends into a connection that was just closed.
+  // Longer than the idle timeout of most load balancers (60 s), so that none sends a request on a closed connection.
   keepAliveTimeout: 65_000,
   maxHeaderSize: 32 * 1024, // by the document, signatures alone may have 16,384 characters
   requireHostHeader: false,
@@ -144,7 +144,7 @@ export function startServer(options: ServerOptions): Promise<RunningServer> {
     }, options.graceMs ?? DEFAULT_GRACE_MS);
     await closed;
     clearTimeout(timer);
-    // Ends Node's interval for late requests, which would keep the server and its handlers in memory.
+    // Stops the timer with which Node looks for late requests. It would keep the server and its handlers in memory.
     server.close();
   };
 

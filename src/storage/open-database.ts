@@ -87,8 +87,8 @@ export type DatabaseOptions = {
       /** Records when the server responds. Pools that connect to the same server share it. */
       responses?: Responses;
       /**
-       * How long a request waits while no connection gets a response. Default: until the time limit for its own
-       * response.
+       * How long a message to the database waits while the server is silent on all connections. Default: only the
+       * time limit of the message itself applies.
        */
       quietMs?: number;
       /** Called when an idle connection breaks. When a connection breaks during a query, the query rejects instead. */

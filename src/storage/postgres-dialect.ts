@@ -142,9 +142,9 @@ export const defaultTimeouts: PostgresTimeouts = {
 };
 
 /**
- * CHOICE: while no connection gets a response, requests are refused after this time, as long as they have not sent a
- * commit. A request whose commit hangs waits for `silenceMs`: the commit may still succeed, and then the client would
- * have been told of a failure.
+ * CHOICE: while no connection gets a response, requests are refused after this time, unless they have already sent a
+ * commit. A request whose commit hangs waits for `silenceMs` instead: if it were refused earlier, the commit might
+ * still succeed after the client was told that it had failed.
  */
 export const QUIET_MS = 3_000;
 

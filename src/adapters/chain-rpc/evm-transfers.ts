@@ -53,7 +53,7 @@ export interface EvmTransfersOptions {
   readonly namedTokens: readonly string[];
 }
 
-/** A source of transfers. `shared` keeps the blocks that were read for other readers; undefined if nothing is kept. */
+/** A source of transfers. `shared` caches blocks, so that other readers can reuse them; undefined without a cache. */
 export interface TransferSource extends EvmTransfersOptions {
   readonly shared: SharedBlocks | undefined;
 }

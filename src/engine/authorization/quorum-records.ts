@@ -196,7 +196,7 @@ function vouchedKeys(
   });
 }
 
-/** Caches the members after the changes of a record, by the digest of these changes. */
+/** Caches the members that result from the changes of a record, by the depth of the record and the last digest. */
 const followed = new LRUCache<string, QuorumMembers>({ max: 1_000 });
 
 /**

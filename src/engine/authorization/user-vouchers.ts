@@ -72,8 +72,8 @@ function tagOf(secret: Uint8Array, content: string): Buffer {
 /**
  * Reads the user's id in an app's login from a claim of its token. Returns undefined for an unusable value.
  *
- * CHOICE: a number counts as its digits if JSON represents it exactly. Larger numbers can collide, and then one user
- * could pass for another.
+ * CHOICE: a number counts as its decimal digits if it is a safe integer. JavaScript rounds larger numbers, so the ids
+ * of two users could become the same.
  */
 export function userIdIn(claim: unknown): string | undefined {
   if (typeof claim === 'number') return Number.isSafeInteger(claim) ? String(claim) : undefined;

@@ -121,8 +121,9 @@ interface AuthorizedTask {
 }
 
 /**
- * Requires three things: the owner, or a signer where allowed, has signed a request for this task; the policy that is
- * pinned for that party allows it; and the filled-in fee is within the ceilings.
+ * For a wallet with an owner, requires three things: the owner, or for signing also a signer, has signed a request for
+ * this task; the policy that is pinned for that party allows it; and the filled-in fee is within the ceilings. A
+ * transaction of an automation only needs a fee within the ceilings. A wallet without an owner needs nothing.
  *
  * @throws UnauthorizedUseError; NotComparableError; FeeAboveCeilingError; SigningInputError and other parser errors
  * for malformed input.
@@ -157,9 +158,10 @@ export async function requireAuthorizedTask(
   const partyIndex = await requireQuorumSignature(claim, evidence, { parties, nowMs: occasion.nowMs });
   const policyPin = authority.policies === undefined ? null : policyOfParty(authority.policies, partyIndex);
   const addresses = builtPart?.accounts ?? accountsOf(request, task);
-  // A budget belongs to a signed request. Automations sign transactions without one, so these are not counted.
-  const isFreeAnyway = authority.isAutomated && isTransactionTask(task);
-  const spent = isFreeAnyway
+  // An automated wallet signs transactions without a signed request, too. Counting those with one would prevent
+  // nothing.
+  const isUncounted = authority.isAutomated && isTransactionTask(task);
+  const spent = isUncounted
     ? undefined
     : spendingOf({ body: request.body, subpath, builtPart }, task, feeCeilings);
   const spending = spent && {

@@ -4,7 +4,7 @@ import type { AnsweredRequest } from '../../ports/requests.ts';
 import { InvalidPathError, parsePath, valueAt, withValueAt } from '../events.ts';
 import type { ReplaySandboxRequest, SandboxSigner } from '../generated/schemas.ts';
 
-/** A key of the sandbox's seed data. */
+/** The name of a key in the sandbox's seed data. */
 export type Signer = SandboxSigner;
 
 /** A request to the API, by operation. */

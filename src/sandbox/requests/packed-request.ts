@@ -123,7 +123,7 @@ export function packRequest(answered: AnsweredRequest, queue: ByteQueue): number
   const { rawBody, responseText = '' } = answered;
   const head = headOf(answered);
   const headers = headersOf(answered);
-  // All parts are written in one call, because each call into native code takes as long as writing the headers.
+  // The texts are encoded in one call, because each call into native code takes as long as writing the headers.
   const text = head + headers + responseText;
   const most = NUMBERS_BYTES + rawBody.length + MAX_BYTES * text.length;
   const room = queue.room(most);

@@ -27,8 +27,8 @@ export function isCounted({ method }: Pick<PolicyAction, 'method'>): boolean {
 }
 
 /**
- * The totals of the app's aggregations during one request. `record` adds the contribution of the request after it was
- * signed.
+ * The totals of the app's aggregations during one request. `record` adds the contribution of the request, in the
+ * transaction in which it is signed.
  */
 export interface SpendingTotals {
   /**

@@ -113,7 +113,8 @@ export function evidenceOf(
   { covered }: Authorization,
 ): Evidence | undefined {
   if (proof.agreement !== undefined) return proof.agreement.evidence;
-  // Without an owner, nobody has to sign. The key store still reads the request, for example who becomes the owner.
+  // Nobody has signed for a wallet without an owner, nor for an automation, which has no request. The key store still
+  // reads the request, for example to see who becomes the owner.
   const payloads = covered.length > 0 ? covered : proof.canonicalPayloads().slice(0, 1);
   if (payloads.length === 0) return undefined;
   const { signatures } = proof;
@@ -173,13 +174,13 @@ export async function requireAuthorization(
   const { ownerId, signers } = eligible;
   if (ownerId === null) return anyone;
   return await inSpan({ name: 'authorization', kind: 'internal' }, () =>
-    requireAgreement(context, ownerId, signers),
+    requireParties(context, ownerId, signers),
   );
 }
 
 const anyone: Authorization = { party: { kind: 'none' }, covered: [] };
 
-async function requireAgreement(
+async function requireParties(
   context: OperationContext,
   ownerId: string,
   signers: Eligible['signers'] = [],

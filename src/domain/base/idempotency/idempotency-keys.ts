@@ -64,6 +64,7 @@ export function idempotencyKeys(): Idempotency {
   return {
     async begin(em, request) {
       const name = nameOf(request);
+      // Each attempt at a request passes the same object.
       if ((atWork.get(name) ?? request) !== request) throw stillAtWork();
       atWork.set(name, request);
       try {

@@ -199,8 +199,8 @@ async function broadcastAgain(
     const found = await findStale(chain, row);
     if (found !== undefined) return found;
   }
-  // A node may have the bytes from an earlier broadcast. If the nonce is used, the status shows by what, once that is
-  // final.
+  // A node may already have the bytes from an earlier broadcast. If another transaction has used the nonce, the status
+  // shows which one when that transaction is final.
   const mayHaveThem = row.status !== 'pending' || outcome.reason === 'stale' || outcome.isPartial === true;
   if (!mayHaveThem) return failed(row, outcome.message);
   const { look } = status;

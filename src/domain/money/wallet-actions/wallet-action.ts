@@ -260,7 +260,7 @@ interface StepsToSend {
 /**
  * Signs and stores all transactions of an action in the transaction of the request, and schedules their broadcast, in
  * order, for after the commit. The caller passes the result to `beginWalletAction` in the same transaction. Nothing is
- * signed later, without the request.
+ * signed after the request.
  */
 export async function sendSteps(
   context: OperationContext,

@@ -107,7 +107,7 @@ export function transferRequest(request: Readonly<Record<string, unknown>>): Tri
   return { operation: 'transferFromWallet', method: 'transfer', request };
 }
 
-/** Returns the values of conditions on a field, without values in condition sets. */
+/** Returns the values in the conditions that `isMeant` accepts, without those in condition sets. */
 export function namedValues(
   conditions: readonly ConditionInput[],
   isMeant: (condition: ConditionInput) => boolean,

@@ -113,9 +113,9 @@ function nameIs(source: (typeof instructionNames)[number], value: string): Condi
 }
 
 /**
- * Returns instructions other than a transfer that give lamports away: to an account of the receiver's program, from an
- * account derived from the wallet, from a nonce account, and with the account itself. Source: solana-program
- * system_instruction.rs
+ * Returns the instructions of the System Program, other than a transfer, by which a wallet can lose lamports. They fund
+ * a new account that the receiver owns, send from an account derived from the wallet, withdraw from a nonce account, or
+ * hand over the wallet's account or its nonce account. Source: solana-program system_instruction.rs
  */
 function systemSiblings(from: string, to: string, lamports: bigint): Readonly<Record<string, Instruction>> {
   const [wallet, other, receiver] = [from, account(4), to].map((address) => ({ address, isWritable: true }));

@@ -151,7 +151,10 @@ function endOf({ content }: Voucher): number {
   return (JSON.parse(content) as VoucherContent).expiresAtMs;
 }
 
-/** Returns the data that the key store needs to vouch for a key; undefined if it does not verify the app's login. */
+/**
+ * Returns the data that the key store needs to vouch for a key. Undefined without a token, without a voucher key, or if
+ * the key store does not verify the app's login.
+ */
 async function loginFor(
   context: OperationContext,
   token: string | undefined,

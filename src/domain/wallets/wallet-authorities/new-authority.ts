@@ -253,9 +253,10 @@ interface OwnedWallet extends PartyFields {
 
 /**
  * Seals the keys of new wallets under their owner. The keys were created before the key quorum of the users was stored.
- * If the key store could not verify the key quorum, the keys stay as they are.
+ * If the key store has no means to verify the key quorum, returns the keys unchanged.
  *
- * @param ownerId a key quorum of users. `wallets` and `keys` have the same indexes.
+ * @param keys the key of `wallets[i]` is `keys[i]`.
+ * @param ownerId a key quorum of users.
  */
 export async function sealUnderUsers<Key extends DrawnKey>(
   context: Pick<OperationContext, 'app' | 'em' | 'keyStore'>,

@@ -171,9 +171,10 @@ export interface AuthorizedUse<Prepared extends PreparedUse = PreparedUse> {
   /** The result of `prepare`. */
   readonly prepared: Prepared;
   /**
-   * Records the use and its contribution to running totals. Call it in the signing transaction, after signing.
+   * Records the use and its contribution to running totals. Call it in the transaction of the request, before or after
+   * signing.
    *
-   * @throws ApiError policy_violation if the totals no longer allow the use; discard the signature then.
+   * @throws ApiError policy_violation if the totals no longer allow the use. Use nothing that was signed then.
    */
   readonly recordOrDeny: () => Promise<void>;
 }

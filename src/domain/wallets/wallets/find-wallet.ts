@@ -93,8 +93,8 @@ function requireUnarchived<Row extends WalletRow>(row: Row | undefined, includeA
 }
 
 /**
- * Does the same as `findWallet`, for a request that will probably sign with the wallet. Reads the key with the same
- * statement, which saves a round trip on PostgreSQL.
+ * Does the same as `findWallet`, for a request that will probably sign with the wallet. By the wallet's own id, it
+ * reads the key with the same statement, which saves a round trip on PostgreSQL. By an external id, it reads no key.
  *
  * @throws ApiError what `findWallet` throws.
  */

@@ -50,8 +50,9 @@ export interface BuildingSettings {
 }
 
 /**
- * Returns the smart contracts in the settings, as lower-case addresses. For wallets whose owner it verifies, the signer
- * refuses transactions with a contract that only the server's settings contain.
+ * Returns the smart contracts in the settings, as texts such as `router eip155:1=0x…` with a lower-case address. For
+ * wallets whose owner it verifies, the signer refuses transactions with a contract that only the server's settings
+ * contain.
  */
 export function namedContracts({
   swapRouters,

@@ -37,7 +37,7 @@ const SLICE_MS = 10;
 const JUMPDEST = 0x5b;
 const JUMPS_PER_LOOK = 512;
 
-/** A block in which calls run. A caller may change fields of its header. */
+/** A block in which calls run. `header` overrides fields of the block's own header. */
 export interface ExecutionBlock extends Block {
   readonly header?: {
     /** Lower-case 0x hex. */

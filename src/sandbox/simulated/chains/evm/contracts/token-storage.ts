@@ -23,7 +23,7 @@ export interface TokenTerms {
   readonly symbol: string;
 }
 
-/** The name and the version in a token's EIP-712 domain, if its issuer does not use its symbol and 1. */
+/** The EIP-712 domains of the tokens whose name and version there are not the default: the symbol and 1. */
 const published: Readonly<Record<string, readonly [name: string, version: string]>> = {
   USDC: ['USD Coin', '2'],
   EURC: ['EURC', '2'],

@@ -81,7 +81,7 @@ export function simulateBundler(parts: EvmParts): Bundler {
   };
 }
 
-// Loaded on demand, because most sandboxes have no such accounts.
+// Loaded on demand, because most sandboxes have no accounts that are smart contracts.
 const contractAccounts = loadOnce(() => import('./contract-accounts.ts'));
 
 function bundleHashOf({ state }: EvmParts, operation: SponsoredOperation): string {
