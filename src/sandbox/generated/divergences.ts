@@ -218,7 +218,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "authenticateWallets"
    },
    {
-    "text": "a number counts as its digits if JSON represents it exactly. Larger numbers can collide, and then one user could pass for another.",
+    "text": "a number counts as its decimal digits if it is a safe integer. JavaScript rounds larger numbers, so the ids of two users could become the same.",
     "path": "src/engine/authorization/user-vouchers.ts",
     "symbol": "userIdIn"
    }
@@ -249,7 +249,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "MAX_LISTED"
    },
    {
-    "text": "a number counts as its digits if JSON represents it exactly. Larger numbers can collide, and then one user could pass for another.",
+    "text": "a number counts as its decimal digits if it is a safe integer. JavaScript rounds larger numbers, so the ids of two users could become the same.",
     "path": "src/engine/authorization/user-vouchers.ts",
     "symbol": "userIdIn"
    }
@@ -285,7 +285,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "authenticateWallets"
    },
    {
-    "text": "a number counts as its digits if JSON represents it exactly. Larger numbers can collide, and then one user could pass for another.",
+    "text": "a number counts as its decimal digits if it is a safe integer. JavaScript rounds larger numbers, so the ids of two users could become the same.",
     "path": "src/engine/authorization/user-vouchers.ts",
     "symbol": "userIdIn"
    }
