@@ -19,6 +19,7 @@ import {
   takeRows,
 } from '../storage/app-rows.ts';
 import type { CellDirectory } from '../storage/cell-directory.ts';
+import { isDatabaseCollision } from '../storage/database-errors.ts';
 import { openDatabase } from '../storage/open-database.ts';
 import { commandLine, requireMigrated } from './administration.ts';
 import { withDirectory } from './cells.ts';
@@ -240,13 +241,28 @@ async function openSide({ name, databaseUrl: url }: CellSettings): Promise<Side>
   return {
     ...{ name, database },
     transact: (work) =>
-      inUnit((em, notes) => {
-        const connection = em.getTransactionContext<Kysely<unknown>>()!;
-        const ask: Ask = async <Row extends object>(text: string, values: readonly unknown[] = []) =>
-          (await connection.executeQuery(CompiledQuery.raw(text, [...values]))).rows as Row[];
-        return work(ask, { em, notes });
-      }),
+      retryingCollisions(() =>
+        inUnit((em, notes) => {
+          const connection = em.getTransactionContext<Kysely<unknown>>()!;
+          const ask: Ask = async <Row extends object>(text: string, values: readonly unknown[] = []) =>
+            (await connection.executeQuery(CompiledQuery.raw(text, [...values]))).rows as Row[];
+          return work(ask, { em, notes });
+        }),
+      ),
   };
+}
+
+const ATTEMPTS = 3;
+
+/** Runs a transaction again if PostgreSQL ended it for another one, such as that of a second command or of a job. */
+async function retryingCollisions<T>(transaction: () => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await transaction();
+    } catch (error) {
+      if (attempt === ATTEMPTS || !isDatabaseCollision(error)) throw error;
+    }
+  }
 }
 
 /**
