@@ -42,6 +42,8 @@ export interface Departures extends MovesOfCell {
   readonly watch: MovesWatch;
   /** Sets what exists only after the watch. Before that, no request runs. */
   connect(parts: Parts): void;
+  /** Lets the jobs end, which rest during a move. Call it once no request runs any more. */
+  stop(): void;
   /** Returns the same units of work. They commit only what is certainly still in this cell. */
   guard(openUnit: OpenUnit): OpenUnit;
 }
@@ -58,6 +60,7 @@ export function watchDepartures({ log, cell }: { readonly log: Log; readonly cel
   let drained = 0;
   /** Increases whenever an app begins to leave. */
   let departures = 0;
+  let isStopped = false;
 
   function note(moves: readonly SeenMove[]): void {
     for (const move of moves) {
@@ -69,7 +72,7 @@ export function watchDepartures({ log, cell }: { readonly log: Log; readonly cel
         if (draining === undefined) begin(move);
         else if (draining.moveId === moveId) draining.untilMs = performance.now() + PATIENCE_MS;
         else {
-          // Of several changes between two heartbeats, only the last one is seen: the earlier move was aborted.
+          // A heartbeat brings only the last of several changes. The earlier move was aborted in between.
           if (draining.appId === appId) end(draining, 'aborted');
           next = move;
         }
@@ -114,7 +117,8 @@ export function watchDepartures({ log, cell }: { readonly log: Log; readonly cel
     }, 100).unref();
     try {
       // The start of the cell has not ended yet.
-      while (parts === undefined) await pause(RETRY_MS);
+      while (parts === undefined && !isStopped) await pause(RETRY_MS);
+      if (parts === undefined) return;
       const { alive, jobs, flush } = parts;
       await jobs.whileResting(async () => {
         if (performance.now() >= current.untilMs) return;
@@ -126,12 +130,13 @@ export function watchDepartures({ log, cell }: { readonly log: Log; readonly cel
         drained = number;
         await alive.beat().catch(() => undefined);
         await ended.promise;
-        await undrain(alive);
+        // A process that ends stays drained.
+        if (!isStopped) await undrain(alive);
       }, runsDuringMoves);
     } finally {
       clearInterval(timer);
       // The last heartbeat may have brought the news that the rows were taken.
-      if (current.state === 'draining') {
+      if (current.state === 'draining' && !isStopped) {
         leaving.delete(appId);
         log.warn({ cell, app: appId }, 'the move of an app has stopped: the app is served again');
       }
@@ -141,12 +146,12 @@ export function watchDepartures({ log, cell }: { readonly log: Log; readonly cel
   /** The jobs may continue only when no move relies on this process any more. */
   async function undrain(alive: Parts['alive']): Promise<void> {
     drained = 0;
-    for (let isStored = false; !isStored; ) {
+    for (let isStored = false; !isStored && !isStopped; ) {
       isStored = await alive.beat().then(
         () => true,
         () => false,
       );
-      if (!isStored) await pause(RETRY_MS);
+      if (!isStored && !isStopped) await pause(RETRY_MS);
     }
   }
 
@@ -199,6 +204,10 @@ export function watchDepartures({ log, cell }: { readonly log: Log; readonly cel
     connect(given) {
       parts = given;
     },
+    stop() {
+      isStopped = true;
+      draining?.ended.resolve();
+    },
     async isLeaving(appId) {
       await confirm();
       return leaving.has(appId);
@@ -211,7 +220,7 @@ export function watchDepartures({ log, cell }: { readonly log: Log; readonly cel
         return await work();
       } finally {
         leave(appId);
-        // Whatever the work has found while this process stood still: the rows of the app may have been gone.
+        // If this process stood still, the rows may have left during the work. Its result then counts for nothing.
         if (await confirm()) requireHere(appId);
       }
     },

@@ -193,6 +193,7 @@ export async function startCell(
   onDoubt(() => restores.doubt());
   let beside: BesideRequests | undefined;
   const close = async (): Promise<void> => {
+    departures?.stop();
     await beside?.jobs.stop();
     await services.uses
       .flush()
