@@ -301,7 +301,7 @@ function put(
         throw new StartError(
           `the move of the app \`${appId}\` was being aborted: run the command again with --abort`,
         );
-      // What an earlier move from there has left, because its last step was missing.
+      // An earlier move out of the new cell may have left rows behind, if its last step never ran.
       await dropTakenRows(write, appId);
       const sides = { from: read, to: write, appId };
       const rows = await putRows({ ...sides, isElsewhere: true, onProgress });

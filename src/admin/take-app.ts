@@ -285,7 +285,7 @@ async function requireUndisturbed(
   appId: string,
   drained: ReadonlyMap<string, string>,
 ): Promise<void> {
-  // All rows are locked now: whoever goes on finds none of them.
+  // All rows of the app are locked now. A process that still works for it finds none of them.
   for (const { id, drained_move: now } of await processesOf(ask))
     if (now === '0' || now !== (drained.get(id) ?? now))
       throw new DisturbedError(`the server process \`${id}\` did not wait for the move`);

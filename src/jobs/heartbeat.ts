@@ -68,7 +68,7 @@ interface Watched {
   readonly misses: number;
 }
 
-/** What a process knows about the moves of apps, and what it does about them. */
+/** The state of this process in the moves of apps, and its reaction to changes of them. */
 export interface MovesWatch extends MovesOfProcess {
   /** Called with news before the heartbeat that has brought them counts as stored. */
   note(moves: readonly SeenMove[]): void;

@@ -210,7 +210,7 @@ export async function openCells(
         if (known === undefined) await shared.failures?.requireAttemptsLeft(address);
         const cell = placedIn(known ?? (await names.find(appId)) ?? first);
         if (!((await cell.moves?.isLeaving(appId)) ?? false)) return cell;
-        // What is cached may be from before the move.
+        // The cached entry may be older than the move.
         const next = placedIn((await names.findAgain(appId)) ?? first);
         if (next !== cell && !((await next.moves?.isLeaving(appId)) ?? false)) return next;
         throw cellUnavailable('this app is being moved to another cell');

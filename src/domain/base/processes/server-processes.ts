@@ -36,7 +36,7 @@ export interface SeenMove {
   readonly moveId: string;
 }
 
-/** What a process knows about the moves of apps, and has done for them. */
+/** The moves of apps that a process knows, and the one for which it has stopped its work. */
 export interface MovesOfProcess {
   /** The highest number of a move that the process knows. */
   readonly known: number;
