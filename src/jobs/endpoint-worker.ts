@@ -145,7 +145,7 @@ async function work(worker: Worker): Promise<boolean> {
 async function sendAll(worker: Worker): Promise<void> {
   while (worker.ending === undefined) {
     const hasRoom = worker.queue.length === 0 && worker.running.size < MAX_LANES;
-    if (worker.unread === 'perhaps some' && hasRoom) await look(worker);
+    if (worker.unread === 'perhaps some' && hasRoom) await readDue(worker);
     startLanes(worker);
     if (worker.running.size > 0) await nextChange(worker);
     else if (worker.unread === 'none') return;
@@ -158,7 +158,7 @@ async function nextChange(worker: Worker): Promise<void> {
 }
 
 /** Reads the due deliveries. */
-async function look(worker: Worker): Promise<void> {
+async function readDue(worker: Worker): Promise<void> {
   const { endpointId, endpoint, requests, running } = worker;
   const firsts = [...running.values()];
   const underWay = {

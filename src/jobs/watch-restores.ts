@@ -148,7 +148,7 @@ export function watchRestores({
   /**
    * Reads whether changes are refused. Checks the database if it may no longer be the same one, or may lack something.
    */
-  async function look(): Promise<void> {
+  async function check(): Promise<void> {
     const doubtsBefore = doubts;
     // Changes that are acknowledged during the check may be missing in what it reads.
     const changes = [...remembered];
@@ -328,14 +328,14 @@ export function watchRestores({
     async run(again) {
       wakeUp = again;
       try {
-        await look();
+        await check();
       } catch (error) {
         if (doubts !== settledDoubts) setTimeout(again, RECHECK_MS).unref();
         throw error;
       }
       return doubts !== settledDoubts;
     },
-    open: look,
+    open: check,
     freeze: {
       reason,
       async settled() {

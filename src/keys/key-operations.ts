@@ -8,7 +8,7 @@ import { createSigningBudget, type SigningJournal } from '../engine/authorizatio
 import {
   authorityDigest,
   changedAuthority,
-  type OpenSecretName,
+  type OpenPolicySecret,
   requireAuthorizedTask,
   type UseOccasion,
   type WalletAuthority,
@@ -129,8 +129,8 @@ export function keyStoreOn(
     sealed: await sealAndWipe(secretBytes, binding),
   });
   const open = sealOpener(envelopes);
-  const openSecretName =
-    (appId: string): OpenSecretName =>
+  const openPolicySecret =
+    (appId: string): OpenPolicySecret =>
     ({ id: rowId, seal }, authority) =>
       open(seal, { purpose: 'policy', rowId, appId, authority });
   const requireVerified = ({ quorums }: Pick<KnownQuorums, 'quorums'>, { appId }: SealBinding) =>
@@ -169,7 +169,7 @@ export function keyStoreOn(
       const occasion = occasionOf(binding, clock);
       const signing = {
         task: { kind: 'sign', method, params },
-        openSecretName: openSecretName(binding.appId),
+        openPolicySecret: openPolicySecret(binding.appId),
         building,
       } as const;
       if (claim !== undefined) await requireVerified(claim, binding);
@@ -204,7 +204,7 @@ export function keyStoreOn(
       if (claim !== undefined) {
         const task = { kind: 'export', form, recipient } as const;
         await requireVerified(claim, binding);
-        const exporting = { task, openSecretName: openSecretName(binding.appId) };
+        const exporting = { task, openPolicySecret: openPolicySecret(binding.appId) };
         await vouchers.withReader(claim, binding.appId, (readVoucher) =>
           requireAuthorizedTask({ ...claim, readVoucher }, occasionOf(binding, clock), exporting),
         );

@@ -57,7 +57,7 @@ export interface TransferQuery {
 /** The status of a broadcast transaction, as reported by the chain. */
 export type ChainStatus =
   /** The chain has the transaction, but no block includes it yet. */
-  | { readonly kind: 'pending'; readonly look?: Look }
+  | { readonly kind: 'pending'; readonly observed?: Observation }
   /** A block includes it, and it succeeded. `isFinal` means that no reorganization can revert it. */
   | ({ readonly kind: 'included'; readonly isFinal: boolean } & Inclusion)
   /** A block includes it, but its execution was reverted. The fee was charged. */
@@ -68,18 +68,18 @@ export type ChainStatus =
    * The chain does not have it, because it never received it or dropped it. `isExpired` means that it can certainly
    * never be included.
    */
-  | { readonly kind: 'unknown'; readonly isExpired: boolean; readonly look?: Look }
+  | { readonly kind: 'unknown'; readonly isExpired: boolean; readonly observed?: Observation }
   /**
    * No node has the transaction, and according to all of them it can never be included, because its nonce is used or
    * its blockhash is no longer valid. A lagging node reports the same about an included transaction, so further checks
    * are needed.
    */
-  | { readonly kind: 'gone'; readonly as: 'replaced' | 'expired'; readonly look: Look }
+  | { readonly kind: 'gone'; readonly as: 'replaced' | 'expired'; readonly observed: Observation }
   /** The nodes disagree, or what they report is not final, so the status is unknown. */
   | { readonly kind: 'undecided' };
 
 /** The state of the chain at which the nodes were queried. Chains whose nodes cannot be wrong omit it. */
-export interface Look {
+export interface Observation {
   /** The number of the block that all nodes have reached. */
   readonly at: bigint;
   /** The number of blocks after which the same result, read again, confirms this one. */

@@ -6,7 +6,7 @@ import {
   deleteAggregation,
   findAggregation,
 } from '../../src/domain/access/aggregations/aggregation.ts';
-import { openRunningTotals } from '../../src/domain/access/aggregations/spending-totals.ts';
+import { openRunningTotals } from '../../src/domain/access/aggregations/aggregation-totals.ts';
 import {
   addConditionSetItems,
   createConditionSet,

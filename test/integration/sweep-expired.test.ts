@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { createAggregation } from '../../src/domain/access/aggregations/aggregation.ts';
-import { openRunningTotals } from '../../src/domain/access/aggregations/spending-totals.ts';
+import { openRunningTotals } from '../../src/domain/access/aggregations/aggregation-totals.ts';
 import { idempotencyKeys } from '../../src/domain/base/idempotency/idempotency-keys.ts';
 import { singleUseSignatures } from '../../src/domain/base/replay-protection/single-use-signatures.ts';
 import { publishedSafeguards } from '../../src/domain/base/safeguards/safeguards.ts';

@@ -2,7 +2,7 @@ import { silentLog } from '../../src/adapters/log.ts';
 import { ChainUnavailableError, ProviderUnavailableError } from '../../src/adapters/outside-services.ts';
 import { makeIds, seededEntropy } from '../../src/adapters/runtime.ts';
 import { sandboxChains } from '../../src/compose/chains.ts';
-import type { AnyChain, ChainStatus, Look } from '../../src/ports/chains.ts';
+import type { AnyChain, ChainStatus, Observation } from '../../src/ports/chains.ts';
 import type { TransactionFault } from '../../src/ports/requests.ts';
 import type { WebhookRequest, WebhookSender } from '../../src/ports/webhooks.ts';
 import type { Random } from './random.ts';
@@ -25,18 +25,18 @@ export interface Weather {
 export const calm: Weather = { calls: 0, nodes: 0, disk: 0, hooks: 0, blocks: 0 };
 
 /** What nodes say of a transaction that they know, by which nothing is decided. */
-const doubts: readonly ((look: Look) => ChainStatus)[] = [
+const doubts: readonly ((observed: Observation) => ChainStatus)[] = [
   () => ({ kind: 'pending' }),
   () => ({ kind: 'unknown', isExpired: false }),
   () => ({ kind: 'undecided' }),
 ];
 /** What all nodes say of it, up to some block, although it is there. */
-const denied: readonly ((look: Look) => ChainStatus)[] = [
-  (look) => ({ kind: 'unknown', isExpired: false, look }),
-  (look) => ({ kind: 'gone', as: 'replaced', look }),
-  (look) => ({ kind: 'gone', as: 'expired', look }),
+const denied: readonly ((observed: Observation) => ChainStatus)[] = [
+  (observed) => ({ kind: 'unknown', isExpired: false, observed }),
+  (observed) => ({ kind: 'gone', as: 'replaced', observed }),
+  (observed) => ({ kind: 'gone', as: 'expired', observed }),
 ];
-/** The third look in a row is believed. Nodes that all lie for longer decide what the chain is. */
+/** The third observation in a row is believed. Nodes that all lie for longer decide what the chain is. */
 const MAX_DENIALS = 2;
 
 /** A request that a webhook endpoint has received. */
@@ -133,14 +133,16 @@ export function makeOutside(options: OutsideOptions) {
     const status = answer as ChainStatus;
     if (status.kind === 'unknown') return answer;
     const lie = random.pick(MAX_DENIALS > (denials.get(hash) ?? 0) ? [...doubts, ...denied] : doubts)(
-      lookAfter(status),
+      observedAfter(status),
     );
-    if ('look' in lie) denials.set(hash, (denials.get(hash) ?? 0) + 1);
-    note(`lying ${place}: ${status.kind} as ${lie.kind}${'look' in lie ? ` at ${lie.look?.at}` : ''}`);
+    if ('observed' in lie) denials.set(hash, (denials.get(hash) ?? 0) + 1);
+    note(
+      `lying ${place}: ${status.kind} as ${lie.kind}${'observed' in lie ? ` at ${lie.observed?.at}` : ''}`,
+    );
     return lie;
   }
 
-  function lookAfter(status: ChainStatus): Look {
+  function observedAfter(status: ChainStatus): Observation {
     const block = 'blockNumber' in status ? status.blockNumber : BigInt(clock.nowMs);
     return { at: block + BigInt(random.between(0, 5)), distance: 1n };
   }

@@ -104,13 +104,13 @@ async function statusOutsideBlocks(
   views: readonly NodeView[],
 ): Promise<ChainStatus> {
   const others = views.filter((each) => each.kind !== 'included');
-  const look = { at: lowest(others.map(({ head }) => head)), distance: BLOCK_CHECK_DISTANCE };
+  const observed = { at: lowest(others.map(({ head }) => head)), distance: BLOCK_CHECK_DISTANCE };
   const known = others.filter((each) => each.kind === 'known');
   if (known.some(({ isInBlock }) => isInBlock)) return { kind: 'undecided' };
-  if (known.length > 0) return { kind: 'pending', look };
+  if (known.length > 0) return { kind: 'pending', observed };
   const counts = others.filter((each) => each.kind === 'unknown');
   if (sent.hasOwnLane || counts.every(({ count }) => count <= sent.nonce)) {
-    return { kind: 'unknown', isExpired: false, look };
+    return { kind: 'unknown', isExpired: false, observed };
   }
   const isUsed = ({ count, finalCount = count }: Counts): boolean =>
     count > sent.nonce && finalCount > sent.nonce;
@@ -137,7 +137,11 @@ async function statusOfUsedNonce(nodes: Nodes, sent: Sent, counts: readonly Coun
   const unfinal = counts.map(({ finalCount, head, finalBlock }) =>
     finalCount === undefined ? head - finalBlock : 0n,
   );
-  return { kind: 'gone', as: 'replaced', look: { at, distance: NONCE_CHECK_DISTANCE + highest(unfinal) } };
+  return {
+    kind: 'gone',
+    as: 'replaced',
+    observed: { at, distance: NONCE_CHECK_DISTANCE + highest(unfinal) },
+  };
 }
 
 /**

@@ -143,11 +143,11 @@ function isConsistentWithLag(view: NodeView, slot: bigint): boolean {
 function statusOutsideBlocks(views: readonly NodeView[]): ChainStatus {
   const others = views.filter((each) => each.kind !== 'included');
   const at = others.map(({ slot }) => slot).reduce((one, other) => (other < one ? other : one));
-  const look = { at, distance: BLOCK_CHECK_DISTANCE };
-  if (others.some(({ kind }) => kind === 'known')) return { kind: 'pending', look };
+  const observed = { at, distance: BLOCK_CHECK_DISTANCE };
+  if (others.some(({ kind }) => kind === 'known')) return { kind: 'pending', observed };
   const isExpired = others.every((each) => each.kind === 'unknown' && each.isExpired);
-  if (!isExpired) return { kind: 'unknown', isExpired: false, look };
-  return { kind: 'gone', as: 'expired', look: { at, distance: EXPIRY_CHECK_DISTANCE } };
+  if (!isExpired) return { kind: 'unknown', isExpired: false, observed };
+  return { kind: 'gone', as: 'expired', observed: { at, distance: EXPIRY_CHECK_DISTANCE } };
 }
 
 async function viewOf(read: Read, hash: string, sent: SolanaTransaction): Promise<NodeView> {

@@ -97,11 +97,11 @@ export function authorityDigest({ owner, signers, isAutomated, policies }: Walle
  * Opens the secret of a policy, which is sealed under the content with this digest. Returns the secret's name, which a
  * `PolicyPin` has as `seal`.
  */
-export type OpenSecretName = (policy: PolicyRecord, digest: string) => Promise<string>;
+export type OpenPolicySecret = (policy: PolicyRecord, digest: string) => Promise<string>;
 
 interface Authorizing {
   readonly task: WalletTask;
-  readonly openSecretName: OpenSecretName;
+  readonly openPolicySecret: OpenPolicySecret;
   /**
    * Undefined if the server itself has the keys. Fees then have no ceilings, and transactions that the server builds
    * are not compared.
@@ -131,7 +131,7 @@ interface AuthorizedTask {
 export async function requireAuthorizedTask(
   claim: KeyUseClaim & ReadQuorums,
   occasion: UseOccasion,
-  { task, openSecretName, building }: Authorizing,
+  { task, openPolicySecret, building }: Authorizing,
 ): Promise<AuthorizedTask> {
   const { authority, evidence } = claim;
   const nothingToCheck = { addresses: [] };
@@ -171,7 +171,7 @@ export async function requireAuthorizedTask(
   if (policyPin === null) return { addresses, spending };
   const { address } = claim;
   if (typeof address !== 'string') throw new UnauthorizedUseError('expected the address of the wallet');
-  const policy = await openPinned(claim, policyPin, openSecretName);
+  const policy = await openPinned(claim, policyPin, openPolicySecret);
   const known = await requestedAction({ request, subpath, builtPart }, task, { chainType, address });
   requireAllowed(policy, known, evaluationTimeOf(claim.judgedAtMs, occasion.nowMs));
   return { addresses: [...addresses, address], spending };
@@ -184,12 +184,12 @@ export async function requireAuthorizedTask(
 async function openPinned(
   { policies = [] }: KeyUseClaim,
   { id, seal: pinnedName }: PolicyPin,
-  openSecretName: OpenSecretName,
+  openPolicySecret: OpenPolicySecret,
 ): Promise<AgreedPolicy> {
   const policy = policies.find((each) => each.id === id);
   if (policy !== undefined) {
     const digest = policyDigest(policy.content);
-    const name = await openSecretName(policy, digest);
+    const name = await openPolicySecret(policy, digest);
     if (name === pinnedName) return { content: policy.content, digest };
   }
   throw new UnauthorizedUseError(`expected the policy \`${id}\` as its owner has agreed to it`);

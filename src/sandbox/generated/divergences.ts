@@ -2845,22 +2845,22 @@ export const sharedDecisions: readonly SandboxDecision[] = [
  },
  {
   "text": "the maximum number of groups to which one request contributes. The specification gives none. Each group is locked and summed separately, and PostgreSQL has a few thousand locks for all transactions.",
-  "path": "src/domain/access/aggregations/spending-totals.ts",
+  "path": "src/domain/access/aggregations/aggregation-totals.ts",
   "symbol": "MAX_GROUPS"
  },
  {
   "text": "the maximum number of calls of one request that an aggregation counts. The limit on comparisons can refuse a request with fewer calls.",
-  "path": "src/domain/access/aggregations/spending-totals.ts",
+  "path": "src/domain/access/aggregations/aggregation-totals.ts",
   "symbol": "MAX_COUNTED_UNITS"
  },
  {
   "text": "totals are kept per wallet, and within a wallet per value of `group_by`.",
-  "path": "src/domain/access/aggregations/spending-totals.ts",
+  "path": "src/domain/access/aggregations/aggregation-totals.ts",
   "symbol": "readTotals"
  },
  {
   "text": "a contribution that could not be decoded adds 0 to the recorded total, as documented. Only its own request treats it as unreadable.",
-  "path": "src/domain/access/aggregations/spending-totals.ts",
+  "path": "src/domain/access/aggregations/aggregation-totals.ts",
   "symbol": "recordEntries"
  },
  {

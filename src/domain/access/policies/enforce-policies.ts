@@ -16,7 +16,7 @@ import { invalidField, StaleReadError } from '../../../errors.ts';
 import type { OperationContext } from '../../../ports/operation-context.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
-import type { SpendingTotals } from '../aggregations/spending-totals.ts';
+import type { AggregationTotals } from '../aggregations/aggregation-totals.ts';
 import { NUMBER_KEY } from '../condition-sets/condition-set.entity.ts';
 
 // HOT: runs for every signature under a policy (bench `policy`).
@@ -64,7 +64,7 @@ export async function evaluatePolicies(
   context: EnforceContext,
   policies: readonly NamedPolicy[],
   action: PolicyAction,
-  totals: Pick<SpendingTotals, 'totalOf'>,
+  totals: Pick<AggregationTotals, 'totalOf'>,
 ): Promise<PolicyEvaluation> {
   const asked: Asked[] = [];
   const policyIds = policies.map(({ id }) => id);
@@ -115,7 +115,7 @@ export async function decide(
   context: EnforceContext,
   policy: CompiledPolicy,
   action: PolicyAction,
-  totals: Pick<SpendingTotals, 'totalOf'>,
+  totals: Pick<AggregationTotals, 'totalOf'>,
 ): Promise<PolicyDecision> {
   return evaluatePolicy(policy, action, await factsFor(context, policy, action, totals));
 }
@@ -129,7 +129,7 @@ async function factsFor(
   context: EnforceContext,
   policy: CompiledPolicy,
   action: PolicyAction,
-  totals: Pick<SpendingTotals, 'totalOf'>,
+  totals: Pick<AggregationTotals, 'totalOf'>,
 ): Promise<PolicyFacts> {
   if (exceedsComparisonLimit(policy, action, context.nowMs)) {
     const message = `asks for more than ${MAX_COMPARISONS} comparisons under the policy; send fewer calls or values at once`;

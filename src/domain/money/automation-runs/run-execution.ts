@@ -22,7 +22,7 @@ import { dropExecution, findSweep, moveExecution, putOffExecution } from './exec
 import { budgetRefusal, planSweep, type Sweep, shareRefusal } from './sweep.ts';
 
 /** CHOICE: the pause before an execution is retried. */
-const AGAIN_MS = 5000;
+const RETRY_PAUSE_MS = 5000;
 
 /** The parts of a job's context that are needed to run an execution. */
 export interface RunContext {
@@ -47,7 +47,7 @@ export async function runExecution(context: RunContext, execution: StoredExecuti
   try {
     const origin = await originOf(context, execution);
     if (origin === 'unknown') {
-      return await inUnit((em) => putOffExecution(em, execution.id, services.clock.now() + AGAIN_MS));
+      return await inUnit((em) => putOffExecution(em, execution.id, services.clock.now() + RETRY_PAUSE_MS));
     }
     if (origin === 'own') return await inUnit((em) => dropExecution(em, execution.id));
     const wallet = await requireConsent(context.em, execution);
@@ -64,7 +64,7 @@ export async function runExecution(context: RunContext, execution: StoredExecuti
       error instanceof UnauthorizedUseError || (error instanceof ApiError && !passing.has(error.code));
     if (!isFinal && nowMs < (execution.retryUntilMs ?? 0)) {
       report(execution.caip2, error);
-      await inUnit((em) => putOffExecution(em, execution.id, nowMs + AGAIN_MS));
+      await inUnit((em) => putOffExecution(em, execution.id, nowMs + RETRY_PAUSE_MS));
       return;
     }
     if (!isFinal && !(error instanceof ApiError)) {
@@ -123,7 +123,7 @@ async function submitIn(
       if (stored?.status !== 'pending') return;
       await requireConsent(em, stored, true);
       if (await isSweeping(em, stored)) {
-        return await putOffExecution(em, stored.id, services.clock.now() + AGAIN_MS);
+        return await putOffExecution(em, stored.id, services.clock.now() + RETRY_PAUSE_MS);
       }
       const operation: OperationContext = {
         ...planContext({ ...context, em }, stored),

@@ -14,7 +14,7 @@ import { recordDepositCompleted } from './record-fiat-deposits.ts';
 // KYSELY: a claim joins deposits with their accounts and wallets, and locks only the deposits.
 
 /** CHOICE: the interval at which a chain is polled for the transaction of a deposit. */
-const AGAIN_MS = 2000;
+const POLL_MS = 2000;
 
 /** A deposit that the provider has sent to its wallet. */
 export interface SentDeposit {
@@ -69,7 +69,7 @@ export async function claimSentDeposits(
     await em.nativeUpdate(
       FiatDepositEntity,
       { id: { $in: due.map(({ id }) => id) } },
-      { nextCheckAtMs: nowMs + AGAIN_MS },
+      { nextCheckAtMs: nowMs + POLL_MS },
     );
   }
   return due;

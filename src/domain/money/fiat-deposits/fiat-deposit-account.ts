@@ -315,7 +315,7 @@ async function requireRoom({ em }: Pick<PlanContext, 'em'>, walletId: string): P
  * CHOICE: the interval at which a provider is polled for instructions that it is preparing, and at which a request to
  * close an account is repeated.
  */
-const AGAIN_MS = 2000;
+const RETRY_PAUSE_MS = 2000;
 
 /**
  * Claims accounts that wait for their instructions, and deactivated accounts that are still open at the provider.
@@ -336,7 +336,7 @@ export async function claimDueAccounts(
     },
     { orderBy: { nextCheckAtMs: 'asc', id: 'asc' }, limit, ...lockUnlocked },
   );
-  for (const account of due) account.nextCheckAtMs = nowMs + AGAIN_MS;
+  for (const account of due) account.nextCheckAtMs = nowMs + RETRY_PAUSE_MS;
   await em.flush();
   return due;
 }

@@ -153,7 +153,7 @@ type Questions = {
   readonly getWithdrawalFeeQuote: SparkCoopExitFeeQuote;
   readonly createLightningInvoice: SparkLightningReceiveRequest;
 };
-type SparkQuestion = Request<keyof Questions>;
+type SparkQuery = Request<keyof Questions>;
 
 type AskContext = Pick<OperationContext, 'chains' | 'ids' | 'nowMs'>;
 type Asker<Method extends keyof Questions> = (
@@ -237,7 +237,7 @@ export async function findDeposit(
   );
 }
 
-export function isSparkQuestion(request: WalletRpcRequest): request is SparkQuestion {
+export function isSparkQuery(request: WalletRpcRequest): request is SparkQuery {
   return Object.hasOwn(askers, request.method);
 }
 
@@ -247,10 +247,10 @@ export function isSparkQuestion(request: WalletRpcRequest): request is SparkQues
  *
  * @throws ApiError not_supported; invalid_data; transaction_broadcast_failure when the operators cannot be reached.
  */
-export function planSparkAnswer(
+export function askSparkNetwork(
   context: AskContext,
   wallet: WalletRow,
-  request: SparkQuestion,
+  request: SparkQuery,
 ): Promise<object> {
   const ask = askers[request.method] as (...given: readonly unknown[]) => Promise<object>;
   return ask(context, requireSpark(context, wallet, request.network), request);

@@ -5,7 +5,7 @@ import type { Tables } from '../../tables.ts';
 import type { DueTransaction } from './claim-transactions.ts';
 import { recordFunds } from './record-funds.ts';
 import { recordGasCost } from './record-transaction.ts';
-import { addLook, type Doubt, isProven, readDoubt, writeDoubt } from './reorgs-and-replacements.ts';
+import { addObservation, type Doubt, isProven, readDoubt, writeDoubt } from './reorgs-and-replacements.ts';
 import {
   isTerminal,
   neverHasEffect,
@@ -203,8 +203,8 @@ async function broadcastAgain(
   // shows which one when that transaction is final.
   const mayHaveThem = row.status !== 'pending' || outcome.reason === 'stale' || outcome.isPartial === true;
   if (!mayHaveThem) return failed(row, outcome.message);
-  const { look } = status;
-  const dropped = look && addLook(readDoubt(row), 'dropped', { look, nowMs });
+  const { observed } = status;
+  const dropped = observed && addObservation(readDoubt(row), 'dropped', { observed, nowMs });
   const isGivenUp =
     nowMs - row.created_at_ms >= GIVEN_UP_AFTER_MS && (dropped === undefined || isProven(dropped));
   if (isGivenUp) return failed(row, outcome.message);
@@ -232,8 +232,8 @@ export async function findStale(chain: AnyChain, row: TransactionRow): Promise<F
  * CHOICE: a transaction that was in a block ends as replaced only if the transaction that used its nonce is known.
  * Nodes that have pruned old receipts report the same for a transaction that was included.
  */
-function findingOfGone(row: TransactionRow, { as, look }: Gone, nowMs: number): Finding {
-  const doubt = addLook(readDoubt(row), as, { look, nowMs });
+function findingOfGone(row: TransactionRow, { as, observed }: Gone, nowMs: number): Finding {
+  const doubt = addObservation(readDoubt(row), as, { observed, nowMs });
   if (row.block_number !== null || !isProven(doubt)) return unchanged(row, doubt);
   if (as === 'expired') return failed(row, 'it can no longer come into a block');
   return { status: 'replaced', isSettled: true };
@@ -245,13 +245,14 @@ function findingOfGone(row: TransactionRow, { as, look }: Gone, nowMs: number): 
  */
 function absenceOf(row: TransactionRow, status: ChainStatus, nowMs: number): Doubt | undefined {
   if (row.block_number === null) return undefined;
-  if ((status.kind !== 'pending' && status.kind !== 'unknown') || status.look === undefined) return undefined;
-  const { look } = status;
+  if ((status.kind !== 'pending' && status.kind !== 'unknown') || status.observed === undefined)
+    return undefined;
+  const { observed } = status;
   const before = readDoubt(row);
   // A node that has not reached the block yet proves nothing.
-  if (look.at <= BigInt(row.block_number))
-    return before ?? { as: 'reorganized', looks: 0, at: look.at, sinceMs: nowMs };
-  return addLook(before, 'reorganized', { look, nowMs });
+  if (observed.at <= BigInt(row.block_number))
+    return before ?? { as: 'reorganized', observations: 0, at: observed.at, sinceMs: nowMs };
+  return addObservation(before, 'reorganized', { observed, nowMs });
 }
 
 /** Returns the port that broadcasts a transaction's bytes: its chain, or for a user operation the chain's bundler. */

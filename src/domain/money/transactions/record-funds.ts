@@ -187,7 +187,7 @@ export async function recordDeposits(
   if (read.transfers.length === 0) return true;
   const receivers = await receiversOf(context.em, read);
   const deposits: TriggerDeposit[] = [];
-  const isTold = await toldAfterMove(context, [...receivers.values()].flat());
+  const isTold = await recordedBeforeMove(context, [...receivers.values()].flat());
   const paidIn = await paymentsBehind(context.em, read);
   for (const transfer of read.transfers) {
     const asset = assetOf(read.caip2, transfer.tokenAddress ?? 'native');
@@ -250,26 +250,26 @@ async function movePosition(
 }
 
 /** CHOICE: the time after an app's move in which its new cell may read transfers again. */
-const AGAIN_MS = 24 * 60 * 60 * 1000;
+const REREAD_MS = 24 * 60 * 60 * 1000;
 
 /**
  * Returns the idempotency keys of the deposits that were recorded before. After an app has come from another cell,
  * transfers are read again from the earlier position of the two cells. If no app has come recently, this is one query.
  */
-async function toldAfterMove(
+async function recordedBeforeMove(
   { em, nowMs }: Pick<OperationContext, 'em' | 'nowMs'>,
   receivers: readonly Receiver[],
 ): Promise<ReadonlySet<string>> {
   if (receivers.length === 0) return new Set();
   // Whatever the state: an app that has come may be on its way to a third cell already.
-  const recent = { changedAtMs: { $gt: nowMs - AGAIN_MS } };
+  const recent = { changedAtMs: { $gt: nowMs - REREAD_MS } };
   if ((await em.findOne(AppMoveEntity, recent, { disableIdentityMap: true })) === null) return new Set();
   const events = await em.find(
     OutboxEventEntity,
     {
       appId: { $in: [...new Set(receivers.map(({ appId }) => appId))] },
       resourceId: { $in: [...new Set(receivers.map(({ id }) => id))] },
-      ...{ type: 'wallet.funds_deposited', createdAtMs: { $gt: nowMs - 2 * AGAIN_MS } },
+      ...{ type: 'wallet.funds_deposited', createdAtMs: { $gt: nowMs - 2 * REREAD_MS } },
     },
     { fields: ['payload'], disableIdentityMap: true },
   );

@@ -1,5 +1,5 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import type { Look } from '../../../ports/chains.ts';
+import type { Observation } from '../../../ports/chains.ts';
 import { TransactionEntity, type TransactionRow } from './transaction.entity.ts';
 
 /**
@@ -15,7 +15,7 @@ export interface Doubt {
    */
   readonly as: 'replaced' | 'expired' | 'reorganized' | 'dropped';
   /** The number of consecutive checks that showed the contradiction. */
-  readonly looks: number;
+  readonly observations: number;
   /** The block at the last check that counted. */
   readonly at: bigint;
   /** The time of the first check, Unix ms. */
@@ -23,31 +23,39 @@ export interface Doubt {
 }
 
 /** CHOICE: a contradiction counts after this number of checks, each several blocks after the previous one. */
-const LOOKS = 3;
+const NEEDED_OBSERVATIONS = 3;
 
 /** Returns the doubt after one more check. It replaces a doubt of another kind. */
-export function addLook(
+export function addObservation(
   before: Doubt | undefined,
   as: Doubt['as'],
-  { look, nowMs }: { readonly look: Look; readonly nowMs: number },
+  { observed, nowMs }: { readonly observed: Observation; readonly nowMs: number },
 ): Doubt {
-  if (before?.as !== as) return { as, looks: 1, at: look.at, sinceMs: nowMs };
-  if (look.at < before.at + look.distance) return before;
-  return { ...before, looks: before.looks + 1, at: look.at };
+  if (before?.as !== as) return { as, observations: 1, at: observed.at, sinceMs: nowMs };
+  if (observed.at < before.at + observed.distance) return before;
+  return { ...before, observations: before.observations + 1, at: observed.at };
 }
 
-export function isProven({ looks }: Doubt): boolean {
-  return looks >= LOOKS;
+export function isProven({ observations }: Doubt): boolean {
+  return observations >= NEEDED_OBSERVATIONS;
+}
+
+/** A doubt as it is stored, in JSON. */
+interface StoredDoubt extends Pick<Doubt, 'as' | 'sinceMs'> {
+  readonly looks: number;
+  readonly at: string;
 }
 
 export function readDoubt({ doubt }: { readonly doubt: string | null }): Doubt | undefined {
   if (doubt === null) return undefined;
-  const { at, ...rest } = JSON.parse(doubt) as Omit<Doubt, 'at'> & { readonly at: string };
-  return { ...rest, at: BigInt(at) };
+  const { looks, at, ...rest } = JSON.parse(doubt) as StoredDoubt;
+  return { ...rest, observations: looks, at: BigInt(at) };
 }
 
 export function writeDoubt(doubt: Doubt | undefined): string | null {
-  return doubt === undefined ? null : JSON.stringify({ ...doubt, at: String(doubt.at) });
+  if (doubt === undefined) return null;
+  const { observations, at, ...rest } = doubt;
+  return JSON.stringify({ ...rest, looks: observations, at: String(at) } satisfies StoredDoubt);
 }
 
 /**

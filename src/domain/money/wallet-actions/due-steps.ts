@@ -13,7 +13,7 @@ import type { ExternalKind } from './wallet-action-steps.ts';
 // KYSELY: claims join steps with their transactions and actions, and lock only the steps.
 
 /** CHOICE: the interval at which a waiting external step is polled. */
-const AGAIN_MS = 2000;
+const POLL_MS = 2000;
 /** How long a claim of a step lasts. */
 const LEASE_MS = 60_000;
 
@@ -120,7 +120,7 @@ export async function advanceExternalStep(
   { progress, nowMs }: { progress: ExternalProgress; nowMs: number },
 ): Promise<boolean> {
   if (progress.kind === 'waiting') {
-    await putOff(em, step, { untilMs: nowMs + AGAIN_MS, claimedBy: null });
+    await putOff(em, step, { untilMs: nowMs + POLL_MS, claimedBy: null });
     return false;
   }
   const advanced = await em.nativeUpdate(

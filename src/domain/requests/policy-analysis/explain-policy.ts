@@ -22,7 +22,7 @@ import type {
   WalletRpcRequest,
 } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../ports/operation-context.ts';
-import { peekRunningTotals } from '../../access/aggregations/spending-totals.ts';
+import { peekRunningTotals } from '../../access/aggregations/aggregation-totals.ts';
 import type { App } from '../../access/apps/app.entity.ts';
 import { findApp, listApps } from '../../access/apps/find-app.ts';
 import {

@@ -6,7 +6,7 @@ import { ruleMethodsOf } from '../../../engine/policy/methods.ts';
 import { type ChainType, chains } from '../../../engine/signing/chains.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { OperationContext } from '../../../ports/operation-context.ts';
-import { peekRunningTotals } from '../../access/aggregations/spending-totals.ts';
+import { peekRunningTotals } from '../../access/aggregations/aggregation-totals.ts';
 import { decide, loadPolicy } from '../../access/policies/enforce-policies.ts';
 import { findPolicy } from '../../access/policies/find-policy.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';

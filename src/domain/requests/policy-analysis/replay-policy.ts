@@ -7,11 +7,11 @@ import type { ChainType } from '../../../engine/signing/chains.ts';
 import { ApiError } from '../../../errors.ts';
 import type { OperationContext } from '../../../ports/operation-context.ts';
 import {
+  type AggregationTotals,
   aggregationsFor,
   type CountedAggregation,
   contributionsOf,
-  type SpendingTotals,
-} from '../../access/aggregations/spending-totals.ts';
+} from '../../access/aggregations/aggregation-totals.ts';
 import { decide } from '../../access/policies/enforce-policies.ts';
 import { type RecordedUse, usesOfWallet } from '../../wallets/wallet-uses/find-uses.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
@@ -34,7 +34,7 @@ interface ReplayedTotals {
    * Returns the totals that apply to an action at a given time. Call `count` if the action would be signed; it adds the
    * action's contribution.
    */
-  at(action: PolicyAction, nowMs: number): Promise<Pick<SpendingTotals, 'totalOf'> & { count(): void }>;
+  at(action: PolicyAction, nowMs: number): Promise<Pick<AggregationTotals, 'totalOf'> & { count(): void }>;
 }
 
 interface Counted {

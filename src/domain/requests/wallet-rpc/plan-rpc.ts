@@ -33,7 +33,7 @@ import {
   type RpcSender,
 } from '../../money/sending/rpc-sender.ts';
 import { sparkSenders } from '../../money/spark/plan-spark.ts';
-import { isSparkQuestion, planSparkAnswer } from '../../money/spark/spark.ts';
+import { askSparkNetwork, isSparkQuery } from '../../money/spark/spark.ts';
 import type { AuthorizedUse } from '../../wallets/wallet-uses/use-wallet.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet.entity.ts';
@@ -250,7 +250,7 @@ export async function fillAuthorizationNonce(
 export type RpcPlan =
   | { readonly kind: 'send'; readonly send: PlannedSend }
   /** The response of a Spark network about the wallet, in wire form. */
-  | { readonly kind: 'spark'; readonly answer: object }
+  | { readonly kind: 'network-response'; readonly response: object }
   /**
    * The request only makes a signature. `pendingCount` is the chain's transaction count, for an authorization without
    * a nonce.
@@ -332,14 +332,14 @@ export async function planRpc(
 ): Promise<RpcPlan> {
   const needsChain =
     request.method === 'eth_sign7702Authorization' ||
-    isSparkQuestion(request) ||
+    isSparkQuery(request) ||
     isSendingRequest(request) ||
     asksForSmartAccount(request);
   if (!needsChain) return { kind: 'signature' };
   const wallet = await findWallet(context, walletId);
   requireRpcMethod(wallet.chain_type as ChainType, request.method);
-  if (isSparkQuestion(request))
-    return { kind: 'spark', answer: await planSparkAnswer(context, wallet, request) };
+  if (isSparkQuery(request))
+    return { kind: 'network-response', response: await askSparkNetwork(context, wallet, request) };
   if (request.method === 'eth_sign7702Authorization') {
     return { kind: 'signature', pendingCount: await planAuthorizationNonce(context, wallet, request) };
   }

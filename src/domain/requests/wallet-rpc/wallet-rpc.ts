@@ -39,7 +39,7 @@ import { withSuffix } from '../../money/sending/plan-ethereum.ts';
 import { suffixed } from '../../money/sending/plan-user-operation.ts';
 import type { PlannedSend, RpcRequest } from '../../money/sending/rpc-sender.ts';
 import { sparkSenders } from '../../money/spark/plan-spark.ts';
-import { isSparkQuestion } from '../../money/spark/spark.ts';
+import { isSparkQuery } from '../../money/spark/spark.ts';
 import { authorizeUse, signWithWalletKey } from '../../wallets/wallet-uses/use-wallet.ts';
 import { findWalletWithKey } from '../../wallets/wallets/find-wallet.ts';
 import type { FoundWallet, WalletRow } from '../../wallets/wallets/wallet.entity.ts';
@@ -119,7 +119,7 @@ async function executeMethod(
     const params = { ...request.params, export_seed_phrase: method === 'exportSeedPhrase' };
     return { method, data: await exportWallet(context, wallet.id, params, '/params') };
   }
-  if (!isSendingRequest(request) && !isSparkQuestion(request) && !isSignatureRequest(request)) {
+  if (!isSendingRequest(request) && !isSparkQuery(request) && !isSignatureRequest(request)) {
     // CHOICE: the status is 400, not 501, because clients would retry a 501.
     throw new ApiError('not_supported', `/method: \`${method}\` is not implemented yet`);
   }
@@ -141,8 +141,8 @@ function prepareRpc(
   switch (plan.kind) {
     case 'send':
       return prepareSend(context, wallet, plan.send);
-    case 'spark':
-      return prepareReading(request, plan.answer);
+    case 'network-response':
+      return prepareReading(request, plan.response);
     case 'signature':
       assert(isSignatureRequest(request), 'methods that only sign need nothing from outside');
       return prepareSignature(context, wallet, { request, ...plan });

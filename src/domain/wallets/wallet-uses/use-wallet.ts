@@ -8,12 +8,12 @@ import { inSpan, inSyncSpan } from '../../../observability/spans.ts';
 import type { OperationContext } from '../../../ports/operation-context.ts';
 import type { UseRecord } from '../../../ports/requests.ts';
 import {
+  type AggregationTotals,
   beginRunningTotals,
   isCounted,
   nothingCounted,
   openRunningTotals,
-  type SpendingTotals,
-} from '../../access/aggregations/spending-totals.ts';
+} from '../../access/aggregations/aggregation-totals.ts';
 import {
   type Authorization,
   requireAuthorization,
@@ -199,7 +199,7 @@ export async function authorizeUse<Prepared extends PreparedUse>(
   const totals = isCounted(action) ? await totalsFor(context, wallet, prepared) : nothingCounted;
   const policies = applicablePolicies(wallet, authorization.party);
   const evaluated = policies.length === 0 ? action : await actionToEvaluate(context, action);
-  const judge = (by: Pick<SpendingTotals, 'totalOf'>) =>
+  const judge = (by: Pick<AggregationTotals, 'totalOf'>) =>
     inSpan(policySpan, () => evaluatePolicies(context, policies, evaluated, by));
   const { policyIds, denial } =
     policies.length === 0 ? inSyncSpan(policySpan, () => noPolicies) : await judge(totals);

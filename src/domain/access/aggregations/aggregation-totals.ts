@@ -30,7 +30,7 @@ export function isCounted({ method }: Pick<PolicyAction, 'method'>): boolean {
  * The totals of the app's aggregations during one request. `record` adds the contribution of the request, in the
  * transaction in which it is signed.
  */
-export interface SpendingTotals {
+export interface AggregationTotals {
   /**
    * Returns the recorded total of the window plus the contribution of this request. Returns `unreadable` if the
    * contribution cannot be decoded, and undefined if no aggregation with this id counts the action.
@@ -41,7 +41,7 @@ export interface SpendingTotals {
 }
 
 /** The totals for an action that no aggregation counts. */
-export const nothingCounted: SpendingTotals = { totalOf: () => undefined, record: async () => undefined };
+export const nothingCounted: AggregationTotals = { totalOf: () => undefined, record: async () => undefined };
 
 /**
  * CHOICE: the maximum number of groups to which one request contributes. The specification gives none. Each group is
@@ -71,7 +71,7 @@ export async function openRunningTotals(
   walletId: string,
   action: PolicyAction,
   rows?: readonly CountedAggregation[],
-): Promise<SpendingTotals> {
+): Promise<AggregationTotals> {
   // The lock and the sum are sent together. The sum runs once the lock is acquired, so it sees everything that was
   // committed before.
   const hold: Hold = (aggregationId, groupKey) =>
@@ -88,15 +88,15 @@ export async function peekRunningTotals(
   context: Pick<OperationContext, 'app' | 'em' | 'nowMs'>,
   walletId: string,
   action: PolicyAction,
-): Promise<Pick<SpendingTotals, 'totalOf'>> {
+): Promise<Pick<AggregationTotals, 'totalOf'>> {
   const { totals } = await readTotals(context, walletId, action, { hold: async () => undefined });
   return { totalOf: (aggregationId) => totals.get(aggregationId) };
 }
 
 /** Totals that were read without locks. */
-export interface UnlockedTotals extends Pick<SpendingTotals, 'totalOf'> {
+export interface UnlockedTotals extends Pick<AggregationTotals, 'totalOf'> {
   /** Reads the totals again with `openRunningTotals`. Returns undefined if nothing counts the action. */
-  lock(): Promise<SpendingTotals | undefined>;
+  lock(): Promise<AggregationTotals | undefined>;
 }
 
 /**
