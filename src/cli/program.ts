@@ -20,7 +20,7 @@ import { clockCommand } from './control/clock.ts';
 import { faultsCommand } from './control/faults.ts';
 import { scenarioCommand } from './control/scenario.ts';
 import { snapshotCommand } from './control/snapshot.ts';
-import { faucetCommand, mineCommand, resetCommand } from './control/world.ts';
+import { faucetCommand, mineCommand, poolsCommand, resetCommand } from './control/world.ts';
 import { eventsCommand } from './events/events.ts';
 import { listenCommand } from './events/listen.ts';
 import { triggerCommand } from './events/trigger.ts';
@@ -95,7 +95,7 @@ export function makeProgram(): Command {
     'Call:': [callCommand(), describeCommand(), tokenCommand(), rpcCommand(), mcpCommand()],
     'See what happened:': [
       ...[logsCommand(), whyCommand(), inspectCommand(), eventsCommand(), listenCommand(), triggerCommand()],
-      ...[sigCommand()],
+      ...[poolsCommand(), sigCommand()],
     ],
     'Change the world:': [
       ...[clockCommand(), faucetCommand(), mineCommand(), faultsCommand(), scenarioCommand()],

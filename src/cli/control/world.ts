@@ -1,10 +1,14 @@
 import { Command } from 'commander';
+import type { SandboxPool } from '../../tools/client/world.ts';
 import {
   addSandboxClientOptions,
+  addSandboxListOptions,
   invalidOption,
+  printSandboxList,
   type SandboxClientFlags,
   withSandbox,
 } from '../sandbox-options.ts';
+import type { Column } from '../shell/terminal.ts';
 
 /** Returns the command `custos reset`, which returns a sandbox to the state after its start. */
 export function resetCommand(): Command {
@@ -101,3 +105,58 @@ export function mineCommand(): Command {
     });
   });
 }
+
+interface PoolsFlags extends SandboxClientFlags {
+  chain?: string;
+  transaction?: string;
+}
+
+const poolsExamples = `
+Examples:
+  $ custos pools --chain base
+  $ custos pools --transaction 0x5c504ed432cb51138bcf09aa5e8a410dd4a1e204ef8… --json`;
+
+/** Returns the command `custos pools`, which prints the liquidity pools of simulated chains. */
+export function poolsCommand(): Command {
+  return addSandboxListOptions(
+    new Command('pools')
+      .description('print the liquidity pools that swaps trade with, and their prices')
+      .option('--chain <chain>', 'name or CAIP-2 id of an EVM chain (default: all in use)')
+      .option(
+        '--transaction <hash>',
+        'only the pools in which this transaction traded, and how it moved them',
+      ),
+  )
+    .addHelpText('after', poolsExamples)
+    .action(async ({ chain, transaction, ...flags }: PoolsFlags) => {
+      const { listPools } = await import('../../tools/client/world.ts');
+      await printSandboxList(flags, (client) => listPools(client, { chain, transaction_hash: transaction }), {
+        columns: poolColumns,
+        empty: transaction === undefined ? 'no chain in use has a pool' : 'the transaction traded in no pool',
+      });
+    });
+}
+
+const nameOf = ({ symbol, token_address: address }: SandboxPool['assets'][number]): string =>
+  symbol ?? address;
+
+const rounded = (amount: string): string =>
+  Number(amount).toLocaleString('en-US', { maximumFractionDigits: 4 });
+
+const poolColumns: readonly Column<SandboxPool>[] = [
+  { title: 'chain', text: ({ chain, caip2 }) => chain ?? caip2 },
+  { title: 'pool', text: ({ address }) => address, color: () => 'dim' },
+  {
+    title: 'reserves',
+    text: ({ assets }) => assets.map((asset) => `${rounded(asset.reserve)} ${nameOf(asset)}`).join(' + '),
+  },
+  {
+    title: 'price',
+    text({ assets: [one, other], price, trades }) {
+      const [before, after] = [trades[0]?.price_before, trades.at(-1)?.price_after];
+      const prices = before == null ? (price ?? '') : `${before} -> ${after}`;
+      return prices === '' ? 'empty' : `1 ${nameOf(one!)} = ${prices} ${nameOf(other!)}`;
+    },
+    color: () => 'bold',
+  },
+];

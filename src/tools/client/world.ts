@@ -13,6 +13,8 @@ import type {
   SandboxDeposit,
   SandboxFault,
   SandboxFaults,
+  SandboxPool,
+  SandboxPools,
   SandboxReset,
   SandboxScenario,
   SandboxScenarioRun,
@@ -32,6 +34,7 @@ export type {
   SandboxAggregation,
   SandboxClock,
   SandboxDeposit,
+  SandboxPool,
   SandboxSnapshot,
   SandboxUpcomingEntry,
   SetSandboxClockRequest,
@@ -88,6 +91,16 @@ export function mineBlocks(
   body: { readonly chain?: string; readonly count?: number },
 ): Promise<SandboxBlocks> {
   return client.call('POST', '/blocks', { body });
+}
+
+/** Lists the liquidity pools of a chain, of all chains in use, or those in which a transaction traded. */
+export async function listPools(
+  client: SandboxClient,
+  filter: { readonly chain?: string | undefined; readonly transaction_hash?: string | undefined },
+): Promise<SandboxPool[]> {
+  const given = Object.entries(filter).filter((pair): pair is [string, string] => pair[1] !== undefined);
+  const { data } = await client.call<SandboxPools>('GET', `/pools?${new URLSearchParams(given)}`);
+  return data;
 }
 
 /** Adds funds to an address, or to a wallet's address. */

@@ -161,6 +161,7 @@ describe('the output for programs', () => {
       ['clock freeze'],
       ['clock advance', '1s'],
       ['clock next'],
+      ['pools', '--chain', 'base'],
       ['clock resume'],
       ['clock set', 'now'],
       ['mine'],

@@ -111,3 +111,31 @@ test('the faucet funds wallets and addresses, and blocks are mined', async () =>
   expect(heights[1]! - heights[0]!).toBe(1);
   expect((await run('mine', 'many')).code).toBe(2);
 });
+
+test('pools are printed with their prices, and with how a swap moved them', async () => {
+  const usdc = '0x833589fcd6edb6e08f4c7c32d4f71b54bda02913';
+  const before = await run('pools', '--chain', 'base');
+  expect(before.output).toMatch(
+    /^base {2}0x[\dA-Fa-f]{40} {2}[\d.,]+ \w+ \+ [\d.,]+ \w+ +1 \w+ = [\d.]+ \w+$/m,
+  );
+  const wallet = 'ext_wal_acme-ethereum';
+  const { body: swap } = await call(sandbox, 'executeWalletSwap', {
+    path: { wallet_id: wallet },
+    body: {
+      source: { asset_address: 'native', caip2: 'eip155:8453' },
+      destination: { asset_address: usdc },
+      base_amount: '100000000000000000',
+    },
+  });
+  await run('mine', '3', '--chain', 'base');
+  const path = { wallet_id: wallet, action_id: swap.id };
+  const { steps } = (await call(sandbox, 'getWalletAction', { path, query: { include: 'steps' } })).body;
+  const { transaction_hash: hash } = steps!.at(-1) as { transaction_hash: string };
+  const traded = await run('pools', '--transaction', hash);
+  expect(traded.output).toMatch(/^base {2}0x\w{40} .* {2}1 \w+ = [\d.]+ -> [\d.]+ \w+$/);
+  const [pool] = (await run('pools', '--transaction', hash, '--json')).output.split('\n');
+  expect(JSON.parse(pool!).trades).toHaveLength(1);
+  const { output: none, errors } = await run('pools', '--transaction', `0x${'00'.repeat(32)}`);
+  expect([none, errors]).toEqual(['', 'custos: the transaction traded in no pool']);
+  expect((await run('pools', '--chain', 'solana')).code).toBe(2);
+});
