@@ -67,8 +67,8 @@ export default defineConfig({
     retry: process.env.TEST_LONG === '1' ? 0 : 1,
     // The default of one second fails while the machine starts other servers.
     expect: { poll: { timeout: 20_000 } },
-    // Two cores: more workers only make the tests that measure patience (PostgreSQL, HTTPS) time out.
-    maxWorkers: 2,
+    // For two cores: a test waits for other processes a quarter of its time, so a third worker has something to do.
+    maxWorkers: 3,
     sequence: { sequencer: LongestFirst },
     // The files of a worker share its modules, which takes less than half the time; a file leaves nothing behind in them.
     isolate: false,
