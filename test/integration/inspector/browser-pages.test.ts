@@ -8,6 +8,7 @@ import { fund } from '../../support/fund.ts';
 import {
   accessibilityFaults,
   browserPath,
+  isTooHigh,
   isTooWide,
   openWindow,
   startBrowser,
@@ -51,13 +52,47 @@ describe.skipIf(isSkipped)('pages of the inspector in a browser', () => {
       await page.waitForSelector('h1', { state: 'attached' });
       await follow(page);
       const others = errors.filter((each) => !expectedErrors.test(each));
-      expect([await accessibilityFaults(page), await isTooWide(page), others]).toEqual([[], false, []]);
+      const isLarge = (await isTooWide(page)) || (await isTooHigh(page));
+      expect([await accessibilityFaults(page), isLarge, others]).toEqual([[], false, []]);
       expect(await page.content()).not.toContain(sandbox.appSecret);
     }
   }
 
   const bodyText = (page: Page) => page.getByLabel('Body of the response as a tree').textContent();
   const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true });
+
+  test('no page is larger than the window, with and without an open row', () =>
+    story('home', async (page) => {
+      const { body: wallet } = await call(sandbox, 'createWallet', { body: { chain_type: 'ethereum' } });
+      await refusal(sandbox, 'transferFromWallet', {
+        path: { wallet_id: wallet.id },
+        body: {
+          source: { asset: 'usdc', chain: 'base', amount: '3' },
+          destination: { address: `0x${'5a'.repeat(20)}` },
+        },
+      });
+      const links = await page
+        .locator('#pages a')
+        .evaluateAll((all) => all.map((link) => link.getAttribute('href')!));
+      expect(links.length).toBeGreaterThan(20);
+      for (const link of links) {
+        await page.goto(`${sandbox.baseUrl}/${link}`);
+        await page.locator(`#pages [aria-current][href="${link}"]`).waitFor({ state: 'attached' });
+        await page.locator('main h1').waitFor({ state: 'attached' });
+        await expect.poll(() => page.locator('.skeleton').count(), { timeout: 30_000 }).toBe(0);
+        expect([link, await isTooWide(page), await isTooHigh(page)]).toEqual([link, false, false]);
+        const row = page.locator('.rows .row .lead').first();
+        if ((await row.count()) === 0) continue;
+        await row.click({ position: { x: 2, y: 2 } });
+        await page.locator('.detail h2').waitFor();
+        await expect.poll(() => page.locator('.detail .skeleton').count(), { timeout: 30_000 }).toBe(0);
+        expect([link, await isTooWide(page), await isTooHigh(page)]).toEqual([link, false, false]);
+        for (const tab of await page.locator('.detail').getByRole('tab').all()) {
+          await tab.click();
+          expect([link, await isTooWide(page), await isTooHigh(page)]).toEqual([link, false, false]);
+        }
+      }
+    }));
 
   test('what is typed at once after the first opening of the palette is found', () =>
     story('home', async (page) => {

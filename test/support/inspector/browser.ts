@@ -58,6 +58,11 @@ export async function accessibilityFaults(page: Page): Promise<string[]> {
   return violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html.slice(0, 200)}`));
 }
 
+/** Whether the document is higher than the window. In the inspector, only areas of a page scroll. */
+export function isTooHigh(page: Page): Promise<boolean> {
+  return page.evaluate('document.documentElement.scrollHeight > document.documentElement.clientHeight');
+}
+
 /** Whether a part of the page is wider than the window, or than its container, which would then scroll. */
 export function isTooWide(page: Page): Promise<boolean> {
   return page.evaluate(
