@@ -80,9 +80,9 @@ export function usdText(amount: string): string {
   return `$${BigInt(whole).toLocaleString('en')}.${part.padEnd(2, '0').slice(0, 2)}`;
 }
 
-/** Turns an API name into words: `earn_deposit` becomes `Earn deposit`. */
+/** Turns an API name into words: `earn_deposit` becomes `Earn deposit`. The API's `broadcasted` is no English word. */
 export function inWords(name: string): string {
-  const words = name.replaceAll(/[_.]/g, ' ');
+  const words = name === 'broadcasted' ? 'broadcast' : name.replaceAll(/[_.]/g, ' ');
   return words === '' ? '' : words[0]!.toUpperCase() + words.slice(1);
 }
 

@@ -261,7 +261,7 @@ describe.skipIf(isSkipped)('pages of the inspector in a browser', () => {
       const { transaction_id: id } = (sent as { data: { transaction_id: string } }).data;
       await page.locator(`[id="row-${id}"] .age`).click();
       const progress = page.getByRole('list', { name: 'Progress' });
-      await progress.getByText('Broadcasted').waitFor();
+      await progress.getByText('Broadcast').waitFor();
       await button(page, 'Drop').click();
       await page.getByText('the pool has lost it').waitFor();
       const pass = async (ms: number) => {

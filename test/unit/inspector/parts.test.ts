@@ -8,6 +8,7 @@ import { connectionTexts } from '../../../src/web/inspector/connect.ts';
 import { coverageMap, strengthOf } from '../../../src/web/inspector/coverage-map.ts';
 import { flowOf, spread } from '../../../src/web/inspector/money-flow.ts';
 import { chainOf, inWords, shortened, toneOf, usdText } from '../../../src/web/inspector/names.ts';
+import { shortAmount } from '../../../src/web/inspector/parts/amount.tsx';
 import { codeOf } from '../../../src/web/inspector/requests/as-code.ts';
 import { requestsOverTime } from '../../../src/web/inspector/requests/over-time.ts';
 import { ownerSigners } from '../../../src/web/inspector/wallet-facts.ts';
@@ -140,6 +141,13 @@ test('operations are laid out against the statuses that any of them documents', 
 
 test('dollars have separators and two places', () => {
   expect(['0', '1234.5', '1234567.891'].map(usdText)).toEqual(['$0.00', '$1,234.50', '$1,234,567.89']);
+});
+
+test('amounts in lists have separators and few decimals, but are never shown as 0', () => {
+  const amounts = ['0', '0.5', '100000', '1234.5678', '0.123456789', '0.000000000000000001', 'unknown'];
+  expect(amounts.map(shortAmount)).toEqual([
+    ...['0', '0.5', '100,000', '1,234.57', '0.123457', '<0.000001', 'unknown'],
+  ]);
 });
 
 test('labels of small amounts side by side do not cover each other, and stay in the picture', () => {

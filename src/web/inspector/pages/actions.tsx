@@ -1,5 +1,5 @@
 import { ListChecks } from 'lucide';
-import { decimalText, fromRaw, round } from '../../../engine/assets/decimal.ts';
+import { decimalText, fromRaw } from '../../../engine/assets/decimal.ts';
 import { assetAtAddress } from '../../../engine/assets/known-assets.ts';
 import { chainOfCaip2 } from '../../../engine/assets/known-chains.ts';
 import type {
@@ -10,7 +10,8 @@ import type {
 import type { SandboxAction } from '../../../sandbox/generated/schemas.ts';
 import { readApi } from '../api.ts';
 import { control } from '../control.ts';
-import { groupedText, inWords, shortened, toneOf } from '../names.ts';
+import { inWords, shortened, toneOf } from '../names.ts';
+import { Amount } from '../parts/amount.tsx';
 import { Named } from '../parts/copy.tsx';
 import { DetailPanel } from '../parts/detail-panel.tsx';
 import { Fact } from '../parts/fact.tsx';
@@ -27,12 +28,10 @@ import type { Column } from '../parts/virtual-table.tsx';
 import { hrefOf } from '../routes.ts';
 import { Address } from '../wallets/address.tsx';
 
-const MAX_DECIMALS = 6;
-
 const columns: readonly Column<SandboxAction>[] = [
   { title: 'Action', slot: 'lead', cell: (action) => <What action={action} /> },
   {
-    ...{ title: 'From and to', width: 240, slot: 'sub' },
+    ...{ title: 'From and to', width: 240, openedWidth: 104, slot: 'sub' },
     cell: ({ wallet_id: id, wallet_name: name, to }) => (
       <>
         <a href={hrefOf('wallets', [id])}>{name ?? shortened(id)}</a>
@@ -50,7 +49,10 @@ const columns: readonly Column<SandboxAction>[] = [
     cell: ({ chain }) => chain !== null && <Chain id={chain} />,
   },
   { title: 'Steps', width: 96, isExtra: true, cell: ({ steps }) => <StepsBar steps={steps} /> },
-  { title: 'Status', width: 124, slot: 'status', cell: ({ status }) => <Status of={status} /> },
+  {
+    ...{ title: 'Status', width: 124, openedWidth: 112, slot: 'status' },
+    cell: ({ status }) => <Status of={status} />,
+  },
   {
     ...{ title: 'Age', width: 80, align: 'end', isDim: true, slot: 'age' },
     cell: ({ created_at_ms: ms }) => <Age ms={ms} />,
@@ -60,14 +62,9 @@ const columns: readonly Column<SandboxAction>[] = [
 /** The kind of an action with its amount. */
 function What({ action: { type, amount, asset } }: { readonly action: SandboxAction }) {
   return (
-    <>
-      {inWords(type)}{' '}
-      {amount !== null && (
-        <span class="amount">
-          {amount} {asset?.toUpperCase()}
-        </span>
-      )}
-    </>
+    <span class="deed">
+      <span>{inWords(type)}</span> {amount !== null && <Amount of={amount} asset={asset} />}
+    </span>
   );
 }
 
@@ -83,10 +80,9 @@ function Received({ action }: { readonly action: WalletActionResponse }) {
         : assetAtAddress(chain, action.output_token);
   if (known === undefined) return null;
   return (
-    <span class="amount">
+    <span class="whole">
       {' '}
-      → {groupedText(decimalText(round(fromRaw(BigInt(action.output_amount), known.decimals), MAX_DECIMALS)))}{' '}
-      {known.asset.toUpperCase()}
+      → <Amount of={decimalText(fromRaw(BigInt(action.output_amount), known.decimals))} asset={known.asset} />
     </span>
   );
 }

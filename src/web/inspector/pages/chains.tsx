@@ -2,6 +2,7 @@ import { useSignal } from '@preact/signals';
 import { Link, Upload } from 'lucide';
 import type { ChainLog, ChainTransaction, SandboxChain } from '../../../sandbox/generated/schemas.ts';
 import { control } from '../control.ts';
+import { Amount } from '../parts/amount.tsx';
 import { Copy, Named } from '../parts/copy.tsx';
 import { DecodedItem } from '../parts/decoded-item.tsx';
 import { DetailPanel } from '../parts/detail-panel.tsx';
@@ -245,10 +246,8 @@ function TransactionFacts({ caip2, transaction }: DetailProps) {
         <ul class="lines">
           {movements.map(({ from: sender, to: recipient, asset, amount }, index) => (
             <li key={index}>
-              <span class="amount">
-                {amount} {asset.toUpperCase()}
-              </span>{' '}
-              <Address of={sender} what="the sender" /> <span class="arrow">→</span>
+              <Amount of={amount} asset={asset} /> <Address of={sender} what="the sender" />{' '}
+              <span class="arrow">→</span>
               <Address of={recipient} what="the receiver" />
             </li>
           ))}

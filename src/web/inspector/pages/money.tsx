@@ -1,18 +1,15 @@
 import { ChartNoAxesColumn } from 'lucide';
-import { decimalText, fromRaw, round } from '../../../engine/assets/decimal.ts';
+import { decimalText, fromRaw } from '../../../engine/assets/decimal.ts';
 import type { SandboxAssetBooks, SandboxFiatBooks } from '../../../sandbox/generated/schemas.ts';
 import { control } from '../control.ts';
 import { flowOf } from '../money-flow.ts';
 import { groupedText, inWords, shortened } from '../names.ts';
+import { shortAmount } from '../parts/amount.tsx';
 import { Flow } from '../parts/flow.tsx';
 import { Chain, Label } from '../parts/label.tsx';
 import { Empty, Failure, Skeleton } from '../parts/states.tsx';
 import { useLoaded } from '../parts/use-loaded.tsx';
 import { hrefOf } from '../routes.ts';
-
-const MAX_DECIMALS = 6;
-/** The decimals of an amount of 1,000 or more. */
-const FEW_DECIMALS = 2;
 
 /** Where the money of every asset came from, and where it is. */
 export function Page() {
@@ -56,12 +53,6 @@ export function Page() {
   );
 }
 
-/** Formats an amount in base units, such as `1,493.27` or `0.000011`. */
-function amountText(amount: bigint, decimals: number): string {
-  const isLarge = amount >= 1000n * 10n ** BigInt(decimals);
-  return groupedText(decimalText(round(fromRaw(amount, decimals), isLarge ? FEW_DECIMALS : MAX_DECIMALS)));
-}
-
 /** Sorts the assets with the most kinds of holders first. */
 function byHolders(a: SandboxAssetBooks, b: SandboxAssetBooks): number {
   return Object.keys(b.held).length - Object.keys(a.held).length;
@@ -78,7 +69,7 @@ function Asset({ books }: { readonly books: SandboxAssetBooks }) {
       <Flow
         label={`${title}: from its sources to its holders`}
         flow={flowOf(books)}
-        amountText={(amount) => amountText(amount, decimals)}
+        amountText={(amount) => shortAmount(decimalText(fromRaw(amount, decimals)))}
       />
     </section>
   );

@@ -7,8 +7,10 @@ import type {
   SandboxTransactionEffect,
 } from '../../../sandbox/generated/schemas.ts';
 import { readApi } from '../api.ts';
+import { clock } from '../clock-feed.ts';
 import { control } from '../control.ts';
 import { inWords, shortened, toneOf } from '../names.ts';
+import { Amount } from '../parts/amount.tsx';
 import { Named } from '../parts/copy.tsx';
 import { DetailPanel } from '../parts/detail-panel.tsx';
 import { Fact } from '../parts/fact.tsx';
@@ -28,12 +30,19 @@ import { finalityText, stepsOf, type TransactionStep } from '../transaction-step
 import { Address } from '../wallets/address.tsx';
 
 const REREAD_MS = 2_000;
+const RELIST_MS = 10_000;
 
 const columns: readonly Column<SandboxTransaction>[] = [
   { title: 'What', slot: 'lead', cell: (row) => <What row={row} /> },
-  { title: 'From and to', width: 250, slot: 'sub', cell: (row) => <FromTo row={row} /> },
+  {
+    ...{ title: 'From and to', width: 250, openedWidth: 104, slot: 'sub' },
+    cell: (row) => <FromTo row={row} />,
+  },
   { title: 'Chain', width: 116, isExtra: true, cell: ({ caip2 }) => <Chain id={caip2} /> },
-  { title: 'Status', width: 124, slot: 'status', cell: ({ status }) => <Status of={status} /> },
+  {
+    ...{ title: 'Status', width: 124, openedWidth: 112, slot: 'status' },
+    cell: ({ status }) => <Status of={status} />,
+  },
   {
     ...{ title: 'Fee', width: 170, align: 'end', isExtra: true, isDim: true },
     cell: ({ fee, is_sponsored: isSponsored }) =>
@@ -49,12 +58,9 @@ const columns: readonly Column<SandboxTransaction>[] = [
 function What({ row: { method, transfer, call } }: { readonly row: SandboxTransaction }) {
   if (transfer !== null) {
     return (
-      <>
-        {inWords(method)}{' '}
-        <span class="amount">
-          {transfer.amount} {transfer.asset.toUpperCase()}
-        </span>
-      </>
+      <span class="deed">
+        <span>{inWords(method)}</span> <Amount of={transfer.amount} asset={transfer.asset} />
+      </span>
     );
   }
   return <>{call === null ? inWords(method) : call.function}</>;
@@ -86,6 +92,9 @@ export function Page() {
     [],
   );
   useReload({ isLoading, reload }, events.value);
+  // No event reports that a block is final, so the list is read again as the sandbox's clock goes on.
+  const isAwaited = value.value?.some(({ status }) => status === 'confirmed') ?? false;
+  useReload({ isLoading, reload }, isAwaited ? Math.floor((clock.value?.now_ms ?? 0) / RELIST_MS) : 0);
   return (
     <SearchableList
       page="transactions"
@@ -125,7 +134,16 @@ export function Page() {
         }
         const row = listed ?? value.value?.find(({ transaction_hash: hash }) => hash === named);
         const id = row?.id ?? named;
-        return <TransactionDetail key={id} id={id} row={row} back={back} steps={stepsOf(id, events.value)} />;
+        return (
+          <TransactionDetail
+            key={id}
+            id={id}
+            row={row}
+            back={back}
+            steps={stepsOf(id, events.value)}
+            onChanged={reload}
+          />
+        );
       }}
     />
   );
@@ -158,9 +176,11 @@ interface DetailProps {
   readonly row: SandboxTransaction | undefined;
   readonly back: string;
   readonly steps: readonly TransactionStep[];
+  /** Called when the transaction is no longer what the list shows. */
+  readonly onChanged: () => void;
 }
 
-function TransactionDetail({ id, row, back, steps }: DetailProps) {
+function TransactionDetail({ id, row, back, steps, onChanged }: DetailProps) {
   const { value, error, reload } = useLoaded(
     (signal) => readApi('getTransaction', { path: { transaction_id: id } }, signal),
     [id, steps.length],
@@ -173,6 +193,9 @@ function TransactionDetail({ id, row, back, steps }: DetailProps) {
         : ([] as readonly SandboxChain[]),
     [status],
   );
+  useEffect(() => {
+    if (value.value !== undefined && row !== undefined && value.value.status !== row.status) onChanged();
+  }, [value.value?.status]);
   const chain = chains.value.value?.find(({ caip2 }) => caip2 === row?.caip2);
   useEffect(() => {
     // No event reports when the block of a transaction is final.
@@ -286,10 +309,8 @@ function Movements({ id, status }: { readonly id: string; readonly status: strin
       <ul class="lines">
         {details.movements.map(({ from, to, asset, amount }, index) => (
           <li key={index}>
-            <span class="amount">
-              {amount} {asset.toUpperCase()}
-            </span>{' '}
-            <Address of={from} what="the sender" /> <span class="arrow">→</span>
+            <Amount of={amount} asset={asset} /> <Address of={from} what="the sender" />{' '}
+            <span class="arrow">→</span>
             <Address of={to} what="the receiver" />
           </li>
         ))}
@@ -305,7 +326,12 @@ function Movements({ id, status }: { readonly id: string; readonly status: strin
           </li>
         ))}
       </ul>
-      <JsonTree value={details.logs} label="Logs" />
+      {details.logs.length > 0 && (
+        <>
+          <h3>Logs of the chain</h3>
+          <JsonTree value={details.logs} label="Logs" />
+        </>
+      )}
     </>
   );
 }

@@ -5,6 +5,7 @@ import type { SandboxWallet } from '../../../sandbox/generated/schemas.ts';
 import { readApi } from '../api.ts';
 import { control } from '../control.ts';
 import { inWords, shortened, usdText } from '../names.ts';
+import { Amount } from '../parts/amount.tsx';
 import { Copy, Named } from '../parts/copy.tsx';
 import { DetailPanel } from '../parts/detail-panel.tsx';
 import { Fact } from '../parts/fact.tsx';
@@ -36,17 +37,20 @@ const columns: readonly Column<SandboxWallet>[] = [
     ),
   },
   {
-    ...{ title: 'Address', width: 136, slot: 'sub' },
+    ...{ title: 'Address', width: 136, openedWidth: 100, slot: 'sub' },
     cell: ({ address }) => <Named id={address} what="the address" />,
   },
-  { title: 'Chain', width: 128, slot: 'status', cell: ({ chain_type: type }) => <Chain id={type} /> },
+  {
+    ...{ title: 'Chain', width: 128, openedWidth: 112, slot: 'status' },
+    cell: ({ chain_type: type }) => <Chain id={type} />,
+  },
   { title: 'Owner', width: 190, isExtra: true, cell: ({ owner }) => <OwnerSeats owner={owner} /> },
   {
     ...{ title: 'Policies', width: 150, isExtra: true, isDim: true },
     cell: ({ policies }) => policies.map(({ name, id }) => name || shortened(id)).join(', '),
   },
   {
-    ...{ title: 'Worth', width: 92, align: 'end', slot: 'age' },
+    ...{ title: 'Worth', width: 124, align: 'end', slot: 'age' },
     cell: ({ worth_usd: worth }) => (worth === null ? '' : <span class="amount">{usdText(worth)}</span>),
   },
 ];
@@ -357,9 +361,7 @@ function Actions({ wallet, change }: { readonly wallet: Wallet; readonly change:
             <div>
               <a href={hrefOf('actions', [action.id])}>{inWords(action.type)}</a>{' '}
               {action.type === 'transfer' && action.source_amount !== undefined && (
-                <span class="amount">
-                  {action.source_amount} {action.source_asset?.toUpperCase()}
-                </span>
+                <Amount of={action.source_amount} asset={action.source_asset} />
               )}{' '}
               <Status of={action.status} />
               <span class="when">
