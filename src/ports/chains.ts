@@ -124,7 +124,7 @@ export type Simulation =
   | { readonly succeeds: true /** Gas (EVM) or compute units (Solana). */; readonly units: bigint }
   | { readonly succeeds: false; readonly reason: BroadcastRefusal; readonly message: string };
 
-/** The result of simulating calls that build on each other. */
+/** The result of simulating calls in order. Each call can depend on the calls before it. */
 export type SequenceSimulation =
   | {
       readonly succeeds: true;
@@ -191,10 +191,8 @@ export interface EvmChain extends Chain {
   fees(): Promise<{ readonly maxFeePerGas: bigint; readonly maxPriorityFeePerGas: bigint | undefined }>;
   /** Returns the time of the latest block in Unix seconds. Smart contracts compare deadlines with it. */
   latestSeconds(): Promise<number>;
-  /** Executes a call on the latest state without committing it. `units` is the estimated gas limit. */
-  simulate(call: EvmCall): Promise<Simulation>;
-  /** Executes calls of one sender in order, as consecutive transactions, without committing them. */
-  simulateSequence(calls: readonly EvmCall[]): Promise<SequenceSimulation>;
+  /** Executes calls of one sender in order, as consecutive transactions on the latest state, without committing them. */
+  simulate(calls: readonly EvmCall[]): Promise<SequenceSimulation>;
   /**
    * Returns the movements of a transaction: of tokens, of its own value, and the minting and burning of wrapped native
    * assets. Undefined while no block includes it.

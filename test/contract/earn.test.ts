@@ -490,9 +490,9 @@ describe('refusals of earn', () => {
         ? chain
         : {
             ...chain,
-            async simulateSequence(calls: Parameters<typeof chain.simulateSequence>[0]) {
+            async simulate(calls: Parameters<typeof chain.simulate>[0]) {
               await sandbox.chains.earn.changeVault(base, vault.address, { isPaused: true });
-              return chain.simulateSequence(calls);
+              return chain.simulate(calls);
             },
           };
     const { chains } = sandbox.services;

@@ -62,12 +62,8 @@ export function scriptChain(): ScriptedChain {
     balances: (_address, tokens) => ask(tokens.map((token) => (token === null ? chain.balance : 0n))),
     nonce: (address) => ask(BigInt(sent.get(address.toLowerCase()) ?? 0)),
     fees: () => ask(chain.suggested),
-    simulate(call) {
-      chain.calls.push(call);
-      return ask(chain.simulation);
-    },
     latestSeconds: () => ask(1_767_225_600),
-    simulateSequence: (calls) => {
+    simulate: (calls) => {
       chain.calls.push(...calls);
       const { simulation } = chain;
       return ask(

@@ -79,7 +79,6 @@ function connect(
         'fees',
         'latestSeconds',
         'simulate',
-        'simulateSequence',
         'movementsOf',
         'read',
         'code',

@@ -77,8 +77,7 @@ export function connectEvm(options: EvmOptions): EvmChain {
     fees: () => feesOf(nodes),
     latestSeconds: () =>
       nodes.compare({ what: 'the time of the latest block', ask: readSeconds, settle: settleSeconds }),
-    simulate: (call) => simulate(nodes, call),
-    simulateSequence: (calls) => simulateSequence(nodes, calls, (call) => simulate(nodes, call)),
+    simulate: (calls) => simulateSequence(nodes, calls, (call) => simulate(nodes, call)),
     movementsOf: (hash) => movementsOf(nodes, hash),
     read({ to, data, isConstant = false, settle = isConstant ? settleConstant : undefined }) {
       if (settle === undefined) return readContract(nodes.read, to, data);

@@ -190,7 +190,7 @@ describe('contracts of users beside those of the sandbox', () => {
   const erc20 = (functionName: string, ...args: unknown[]): Hex =>
     encodeFunctionData({ abi: Token.abi, functionName, args } as never);
   const callOnly = async (from: Hex, to: Hex, data: Hex, value = 0n) =>
-    chain.simulate({ from, to, value, data: hexToBytes(data.slice(2)) });
+    chain.simulate([{ from, to, value, data: hexToBytes(data.slice(2)) }]);
 
   async function deployed(code: string) {
     const sender = await makeSender();
@@ -208,7 +208,7 @@ describe('contracts of users beside those of the sandbox', () => {
     expect(sent[1]).toMatchObject({ isReverted: false });
     expect(await chain.balances(stranger, [usdc])).toEqual([20n]);
     const tooMuch = through(usdc, erc20('transfer', stranger, 31n));
-    expect(await callOnly(sender.address, contract, tooMuch)).toEqual({
+    expect(await callOnly(sender.address, contract, tooMuch)).toMatchObject({
       ...{ succeeds: false, reason: 'reverts' },
       message: 'execution reverted: ERC20: transfer amount exceeds balance',
     });

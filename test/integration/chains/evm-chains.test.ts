@@ -121,12 +121,8 @@ describe.each(Object.entries(worlds))('an EVM chain, %s', (_, open) => {
 
   test('a transfer costs 21000 gas, is identified by the hash of its bytes and moves the amount', async () => {
     const [alice, bob] = [await fundedAccount(), newAddress()];
-    expect(await chain.simulate({ from: alice.address, to: bob, value: 5n, data: new Uint8Array() })).toEqual(
-      {
-        succeeds: true,
-        units: 21_000n,
-      },
-    );
+    const transfer = { from: alice.address, to: bob, value: 5n, data: new Uint8Array() };
+    expect(await chain.simulate([transfer])).toEqual({ succeeds: true, units: [21_000n] });
     const signed = await sign(alice, { nonce: 0, to: bob, value: 5n });
     const hash = await accepted(signed);
     expect(hash).toBe(keccak256(signed));
@@ -243,12 +239,9 @@ describe.each(Object.entries(worlds))('an EVM chain, %s', (_, open) => {
   test('simulating an amount above the balance reports that', async () => {
     const alice = await fundedAccount();
     const data = new Uint8Array();
-    const simulation = await chain.simulate({
-      from: alice.address,
-      to: newAddress(),
-      value: 2n * ETHER,
-      data,
-    });
+    const simulation = await chain.simulate([
+      { from: alice.address, to: newAddress(), value: 2n * ETHER, data },
+    ]);
     expect(simulation).toMatchObject({ succeeds: false, reason: 'insufficient_funds' });
   });
 
@@ -256,7 +249,7 @@ describe.each(Object.entries(worlds))('an EVM chain, %s', (_, open) => {
     const [alice, bob] = [await fundedAccount(), newAddress()];
     await world.fundToken(alice.address, 500n);
     const data = encodeTokenCall({ name: 'transfer', to: bob, amount: 200n });
-    expect(await chain.simulate({ from: alice.address, to: token, value: 0n, data })).toMatchObject({
+    expect(await chain.simulate([{ from: alice.address, to: token, value: 0n, data }])).toMatchObject({
       succeeds: true,
     });
     expect((await settled(await sign(alice, { nonce: 0, ...call(data) }))).kind).toBe('included');
@@ -273,7 +266,7 @@ describe.each(Object.entries(worlds))('an EVM chain, %s', (_, open) => {
     const [alice, bob] = [await fundedAccount(), newAddress()];
     await world.fundToken(alice.address, 100n);
     const data = encodeTokenCall({ name: 'transfer', to: bob, amount: 101n });
-    const simulation = await chain.simulate({ from: alice.address, to: token, value: 0n, data });
+    const simulation = await chain.simulate([{ from: alice.address, to: token, value: 0n, data }]);
     expect(simulation).toMatchObject({ succeeds: false, reason: 'reverts' });
     const status = await settled(await sign(alice, { nonce: 0, ...call(data) }));
     if (status.kind !== 'reverted') throw new Error(status.kind);
@@ -331,7 +324,7 @@ describe.each(Object.entries(worlds))('an EVM chain, %s', (_, open) => {
         { to: token, value: 0n, data: encodeTokenCall({ name: 'transfer', to: bob, amount: 30n }) },
       ];
       const asked = { from: alice.address, to: alice.address, value: 0n, data: encodeBatch(calls) };
-      const tried = await chain.simulate({ ...asked, delegatedTo: BATCH_EXECUTOR_ADDRESS });
+      const tried = await chain.simulate([{ ...asked, delegatedTo: BATCH_EXECUTOR_ADDRESS }]);
       expect(tried).toMatchObject({ succeeds: true });
       expect(await chain.code(alice.address)).toEqual(new Uint8Array());
       expect((await settled(await signBatch(alice, calls))).kind).toBe('included');
@@ -350,7 +343,7 @@ describe.each(Object.entries(worlds))('an EVM chain, %s', (_, open) => {
         { to: token, value: 0n, data: encodeTokenCall({ name: 'transfer', to: bob, amount: 1n }) },
       ];
       const asked = { from: alice.address, to: alice.address, value: 0n, data: encodeBatch(calls) };
-      const tried = await chain.simulate({ ...asked, delegatedTo: BATCH_EXECUTOR_ADDRESS });
+      const tried = await chain.simulate([{ ...asked, delegatedTo: BATCH_EXECUTOR_ADDRESS }]);
       expect(tried).toMatchObject({ succeeds: false, reason: 'reverts' });
       expect((await settled(await signBatch(alice, calls))).kind).toBe('reverted');
       expect(await chain.balances(bob, [null, token])).toEqual([0n, 0n]);

@@ -142,7 +142,8 @@ describe('a long message of a node', () => {
       );
       const chain = connect([node.url]);
       const { user } = process.threadCpuUsage();
-      const answer = method === 'eth_estimateGas' ? await chain.simulate(call) : await chain.broadcast(bytes);
+      const answer =
+        method === 'eth_estimateGas' ? await chain.simulate([call]) : await chain.broadcast(bytes);
       expect((process.threadCpuUsage().user - user) / 1000).toBeLessThan(2_000);
       expect(answer).toMatchObject({ reason: 'invalid', message: message.slice(0, 2048) });
     },
@@ -156,7 +157,7 @@ describe('a long message of a node', () => {
     await using node = await ethereum(() => ({
       error: { code: 3, message: 'execution reverted', data: words },
     }));
-    const { message: reason } = (await connect([node.url]).simulate(call)) as { message: string };
+    const { message: reason } = (await connect([node.url]).simulate([call])) as { message: string };
     expect(reason).toMatch(/^execution reverted: nono/);
     expect(reason).toHaveLength(2048);
   });

@@ -102,7 +102,7 @@ test('balances, allowances, pools, vaults and rewards of an older store are in t
   const chain = chains.find(caip2) as EvmChain;
   expect(await chain.balances(alice, [null, usdc, vault, eurc])).toEqual([10n ** 18n, 700n, 1_000n, 10n]);
   const call = async (from: Hex, to: Hex, data: Hex) =>
-    (await chain.simulate({ from, to, value: 0n, data: hexToBytes(data.slice(2)) })).succeeds;
+    (await chain.simulate([{ from, to, value: 0n, data: hexToBytes(data.slice(2)) }])).succeeds;
   const spend = (amount: bigint) =>
     call(
       bob,

@@ -37,7 +37,7 @@ test('calls are simulated in order, with gas for refunds that are paid only afte
     return { result: [{ calls: results }] };
   });
   await using _ = node;
-  expect(await chain.simulateSequence(calls)).toEqual({ succeeds: true, units: [40_000n, 80_000n] });
+  expect(await chain.simulate(calls)).toEqual({ succeeds: true, units: [40_000n, 80_000n] });
   expect(asked).toMatchObject({
     blockStateCalls: [{ calls: [{ from: wallet, to: router, input: '0x01' }, { to: other }] }],
   });
@@ -61,7 +61,7 @@ test('the first call that fails is named, with its reason', async () => {
       : undefined,
   );
   await using _ = node;
-  expect(await chain.simulateSequence(calls)).toEqual({
+  expect(await chain.simulate(calls)).toEqual({
     ...{ succeeds: false, index: 1, reason: 'reverts', message: 'execution reverted: no' },
   });
 });
@@ -72,7 +72,7 @@ test('a node that lacks eth_simulateV1 estimates the first call alone', async ()
     return method === 'eth_estimateGas' ? { result: '0xb3b0' } : undefined;
   });
   await using _ = node;
-  expect(await chain.simulateSequence(calls)).toEqual({ succeeds: true, units: [46_000n, undefined] });
+  expect(await chain.simulate(calls)).toEqual({ succeeds: true, units: [46_000n, undefined] });
 });
 
 test('a sender who cannot pay is refused', async () => {
@@ -82,7 +82,7 @@ test('a sender who cannot pay is refused', async () => {
       : undefined,
   );
   await using _ = node;
-  expect(await chain.simulateSequence(calls)).toMatchObject({
+  expect(await chain.simulate(calls)).toMatchObject({
     ...{ succeeds: false, index: 0, reason: 'insufficient_funds' },
   });
 });

@@ -64,12 +64,8 @@ function burning(chain: EvmChain | undefined): EvmChain | undefined {
     ...rest,
     ...(isSponsored && bundler !== undefined && { bundler }),
     ...(feeCeiling !== undefined && { ceilings: ceilingsOf(caip2, { fee: feeCeiling }) }),
-    async simulate(call) {
-      const found = await chain.simulate(call);
-      return found.succeeds ? { ...found, units: found.units + burntGas } : found;
-    },
-    async simulateSequence(calls) {
-      const found = await chain.simulateSequence(calls);
+    async simulate(calls) {
+      const found = await chain.simulate(calls);
       if (!found.succeeds) return found;
       return { ...found, units: found.units.map((units) => units && units + burntGas) };
     },

@@ -212,8 +212,8 @@ describe.each(databaseKinds)('transfers on %s', (kind) => {
   test('a transfer that would revert is refused, and its nonce stays free', async () => {
     const wallet = await makeWallet();
     const message = 'Blacklistable: account is blacklisted';
-    const reverting = (chain: AnyChain | undefined) =>
-      chain && { ...chain, simulate: async () => ({ succeeds: false, reason: 'reverts', message }) as const };
+    const reverts = { succeeds: false, index: 0, reason: 'reverts', message } as const;
+    const reverting = (chain: AnyChain | undefined) => chain && { ...chain, simulate: async () => reverts };
     const find = (id: string) => reverting(chains.find(id)) as AnyChain | undefined;
     Object.assign(operations.services, { chains: { find } });
     expect(await send(wallet, '1', { nonce })).toEqual({

@@ -21,6 +21,7 @@ import {
   requireFeeBelow,
   requireGasBelow,
   requirePricesBelow,
+  UNKNOWN_GAS,
   withMargin,
 } from './plan-ethereum.ts';
 import { buildOperation, planOperation } from './plan-user-operation.ts';
@@ -47,9 +48,6 @@ export interface PlannedCalls {
   readonly builds: readonly BuildTransaction[];
 }
 
-// CHOICE: the gas limit of a call that depends on the previous call, when the node cannot simulate both in sequence
-// because it lacks `eth_simulateV1`. The limit is several times what a swap or a deposit needs; unused gas is not paid.
-const UNKNOWN_GAS = 500_000n;
 // CHOICE: extra gas, because state can change before the block even if no transaction changes it. For example, a pool
 // may begin to store its price history, or a vault may add its interest.
 const LATER_GAS = 50_000n;
@@ -151,7 +149,7 @@ async function requireDelegation(
 }
 
 async function simulateInOrder(chain: EvmChain, from: string, calls: readonly BatchCall[]) {
-  const simulation = await chain.simulateSequence(calls.map((call) => ({ from, ...call })));
+  const simulation = await chain.simulate(calls.map((call) => ({ from, ...call })));
   if (simulation.succeeds) return simulation.units;
   throw chainRefusal(simulation.reason, simulation.message);
 }

@@ -29,7 +29,7 @@ import {
   requirePricesBelow,
   requireSameChain,
   requireSameSender,
-  simulateAll,
+  simulatedGas,
   withMargin,
 } from './plan-ethereum.ts';
 
@@ -101,7 +101,7 @@ export async function planOperation(
       chain.code(address),
       chain.nonce(address),
       chain.fees(),
-      simulateAll(chain, [dryCall(address, calls)]),
+      simulatedGas(chain, [dryCall(address, calls)]),
     ]),
   );
   const callGas = withMargin(units);

@@ -62,7 +62,6 @@ const kinds: Readonly<Record<string, ChainKind>> = {
         'fees',
         'latestSeconds',
         'simulate',
-        'simulateSequence',
         'movementsOf',
         'read',
         'code',

@@ -66,6 +66,45 @@ test.each([
   expect(Object.values(usd!.held).reduce((sum, amount) => sum + amount, 0n)).toBe(usd!.given);
 });
 
+const approval = (amount: bigint) => ({
+  to: pathUsd,
+  data: encodeFunctionData({
+    abi: erc20Abi,
+    functionName: 'approve',
+    args: [wallet.address as HexText, amount],
+  }),
+});
+const transferFromSelf = (amount: bigint) => ({
+  to: pathUsd,
+  data: encodeFunctionData({
+    abi: erc20Abi,
+    functionName: 'transferFrom',
+    args: [wallet.address as HexText, receiver, amount],
+  }),
+});
+
+test('a call of a batch may need what the calls before it do', async () => {
+  await fund(wallet.address, 5_000_000n);
+  const { transaction_id: id } = await send({
+    type: 118,
+    calls: [approval(700_000n), transferFromSelf(700_000n)],
+  });
+  await waitSeconds(sandbox, 5);
+  expect(await statusOf(id)).toBe('finalized');
+  expect(await holds(receiver)).toBe(700_000n);
+});
+
+test.each([
+  ['without a gas limit', {}],
+  ['with a gas limit', { gas_limit: 500_000 }],
+])('a batch %s is refused if a call fails after the calls before it', async (_name, gas) => {
+  await fund(wallet.address, 5_000_000n);
+  const transaction = { type: 118, calls: [transfer(3_000_000n), transfer(3_000_000n)], ...gas };
+  const body = { method: 'eth_sendTransaction', caip2, params: { transaction } } as WalletRpcRequest;
+  const { body: answer } = await refusal(sandbox, 'walletRpc', { path: { wallet_id: wallet.id }, body });
+  expect(answer.code).toBe('transaction_execution_failure');
+});
+
 test('without a stablecoin every transaction is refused', async () => {
   const body = {
     method: 'eth_sendTransaction',

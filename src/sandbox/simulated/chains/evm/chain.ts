@@ -83,10 +83,7 @@ function simulate(parts: EvmParts): Simulated<EvmChain> {
 /** Returns the chain's queries of the latest state. */
 function queries(
   parts: EvmParts,
-): Pick<
-  EvmChain,
-  'balances' | 'nonce' | 'fees' | 'latestSeconds' | 'simulate' | 'simulateSequence' | 'read' | 'code'
-> {
+): Pick<EvmChain, 'balances' | 'nonce' | 'fees' | 'latestSeconds' | 'simulate' | 'read' | 'code'> {
   const { caip2, state, blocks, atHead } = parts;
   const { baseFee, priorityFee } = termsOf(caip2);
   return {
@@ -99,11 +96,7 @@ function queries(
     nonce: (address) => atHead(() => BigInt(nextNonce(parts, address.toLowerCase()))),
     fees: async () => ({ maxFeePerGas: 2n * baseFee + priorityFee, maxPriorityFeePerGas: priorityFee }),
     latestSeconds: () => atHead(() => parts.blocks.head().seconds),
-    async simulate(call) {
-      await blocks.catchUp();
-      return dryRun(await parts.interpreter(), state, { block: blocks.head(), call });
-    },
-    async simulateSequence(calls) {
+    async simulate(calls) {
       await blocks.catchUp();
       return dryRunAll(await parts.interpreter(), state, { block: blocks.head(), calls });
     },
