@@ -2929,11 +2929,6 @@ export const sharedDecisions: readonly SandboxDecision[] = [
   "symbol": "findNonce"
  },
  {
-  "text": "the gas limit of a call that depends on the previous call, when the node cannot simulate both in sequence because it lacks `eth_simulateV1`. The limit is several times what a swap or a deposit needs; unused gas is not paid.",
-  "path": "src/domain/money/sending/plan-calls.ts",
-  "symbol": "UNKNOWN_GAS"
- },
- {
   "text": "extra gas, because state can change before the block even if no transaction changes it. For example, a pool may begin to store its price history, or a vault may add its interest.",
   "path": "src/domain/money/sending/plan-calls.ts",
   "symbol": "LATER_GAS"
@@ -2949,9 +2944,9 @@ export const sharedDecisions: readonly SandboxDecision[] = [
   "symbol": null
  },
  {
-  "text": "the calls of a Tempo batch are simulated one by one on the latest state. A call that depends on an earlier one therefore fails here, and the batch is refused.",
+  "text": "the gas limit of a call that depends on the previous call, when the node cannot simulate both in sequence because it lacks `eth_simulateV1`. The limit is several times what a swap or a deposit needs; unused gas is not paid.",
   "path": "src/domain/money/sending/plan-ethereum.ts",
-  "symbol": "simulateAll"
+  "symbol": "UNKNOWN_GAS"
  },
  {
   "text": "20 %, because the state may change before inclusion. A plain transfer needs exactly 21,000 and gets no margin.",
