@@ -276,7 +276,10 @@ const columns: readonly Column<SandboxFault>[] = [
   },
   {
     title: 'hits',
-    text: ({ count, hits }) => (count === null ? `${hits} hits` : `${hits} of ${count} hits`),
+    text: ({ count, hits }) =>
+      count === null
+        ? `${hits} ${hits === 1 ? 'hit' : 'hits'}`
+        : `${hits} of ${count} ${count === 1 ? 'hit' : 'hits'}`,
     color: ({ count, hits }) => (hits === count ? 'dim' : undefined),
   },
 ];

@@ -9,16 +9,21 @@ export const clock = signal<SandboxClock | undefined>(undefined);
 /** The reason why the clock cannot be read. Empty while the sandbox responds. */
 export const absence = signal('');
 
+/** The number of fault rules that may still meet a request. */
+export const activeFaults = signal(0);
+
 async function readClock(): Promise<void> {
   try {
-    clock.value = await control('getClock', {});
+    const [now, faults] = await Promise.all([control('getClock', {}), control('listFaults', {})]);
+    clock.value = now;
+    activeFaults.value = faults.data.filter(({ count, hits }) => count === null || hits < count).length;
     absence.value = '';
   } catch (error) {
     absence.value = (error as Error).message;
   }
 }
 
-/** Reads the clock every two seconds while the window is visible, for as long as it is open. */
+/** Reads the clock and the fault rules every two seconds while the window is visible, for as long as it is open. */
 export function followClock(): void {
   void readClock();
   setInterval(() => {

@@ -2,7 +2,7 @@ import { useComputed, useSignal, useSignalEffect } from '@preact/signals';
 import { BookOpen, ChevronRight, Menu, Search, Shield } from 'lucide';
 import type { ComponentType } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
-import { absence, clock } from './clock-feed.ts';
+import { absence, activeFaults, clock } from './clock-feed.ts';
 import { groups, type PageEntry, pages } from './pages.ts';
 import { openPalette, PaletteDialog } from './palette-dialog.tsx';
 import { Icon } from './parts/icon.tsx';
@@ -101,6 +101,11 @@ function Side({ current }: { readonly current: string | undefined }) {
                     {id === 'requests' && id !== current && unseen.value > 0 && (
                       <span class="new" title={`${unseen.value} new requests`}>
                         {unseen.value > 999 ? '999+' : unseen.value}
+                      </span>
+                    )}
+                    {id === 'faults' && activeFaults.value > 0 && (
+                      <span class="new warn" title={`${activeFaults.value} active fault rules`}>
+                        {activeFaults.value}
                       </span>
                     )}
                   </a>

@@ -112,7 +112,7 @@ export function Page() {
       page="actions"
       title="Actions"
       nouns={['action', 'actions']}
-      searchLabel="Kind, status, id or wallet"
+      searchLabel="kind, status, id or wallet"
       rows={value.value}
       error={error.value || interruption.value}
       reload={reload}

@@ -105,7 +105,7 @@ export function Page() {
       page="aggregations"
       title="Aggregations"
       nouns={['aggregation', 'aggregations']}
-      searchLabel="Name, id, policy or wallet"
+      searchLabel="name, id, policy or wallet"
       rows={value.value}
       error={error.value || interruption.value}
       reload={reload}

@@ -36,12 +36,12 @@ export function Page() {
         <div class="title">
           <h1>API</h1>
           <span class="count" role="status">
-            {shown.length} operations
+            {shown.length} {shown.length === 1 ? 'operation' : 'operations'}
           </span>
         </div>
         <form class="filters" role="search" onSubmit={(event) => event.preventDefault()}>
           <label class="wide">
-            Operation
+            Filter by operation
             <input
               type="search"
               value={query.text ?? ''}

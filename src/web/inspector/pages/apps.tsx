@@ -29,7 +29,7 @@ export function Page() {
       page="apps"
       title="Apps"
       nouns={['app', 'apps']}
-      searchLabel="Id or name"
+      searchLabel="id or name"
       rows={value.value?.data}
       error={error.value}
       reload={reload}

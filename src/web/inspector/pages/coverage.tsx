@@ -87,7 +87,7 @@ function Operations({ coverage: { operations } }: { readonly coverage: SandboxCo
       <h2>Operations</h2>
       <form class="filters" role="search" onSubmit={(event) => event.preventDefault()}>
         <label>
-          Operation
+          Filter by operation
           <input
             type="search"
             value={text}
@@ -102,7 +102,9 @@ function Operations({ coverage: { operations } }: { readonly coverage: SandboxCo
             ))}
           </select>
         </label>
-        <Label>{shown.length} operations</Label>
+        <Label>
+          {shown.length} {shown.length === 1 ? 'operation' : 'operations'}
+        </Label>
       </form>
       <HeatMap operations={shown} />
     </section>

@@ -94,7 +94,7 @@ export function Page() {
         </div>
         <form class="filters" role="search" onSubmit={(submitted) => submitted.preventDefault()}>
           <label class="wide">
-            Type, id or a value
+            Filter by type, id or a value
             <input
               type="search"
               value={query.text ?? ''}

@@ -142,7 +142,7 @@ function Traffic() {
         Requests <a href={hrefOf('requests')}>All {requests.value.length}</a>
       </h2>
       <StackedBars
-        label="Last 15 minutes"
+        label="Last 15 min, machine's clock (UTC)"
         endMark="now"
         bars={bars}
         names={[

@@ -16,7 +16,8 @@ import { hrefOf } from '../routes.ts';
 import { memberText } from '../texts.ts';
 import { allPages } from '../wallet-facts.ts';
 
-const statuses: readonly IntentStatus[] = [
+const statuses: readonly (IntentStatus | 'all')[] = [
+  'all',
   'pending',
   'processing',
   'executed',
@@ -34,7 +35,10 @@ export function Page() {
   const { value, error, reload } = useLoaded(
     async (signal) =>
       opened === undefined
-        ? allPages((cursor) => readApi('listIntents', { query: { status, limit: 100, ...cursor } }, signal))
+        ? allPages((cursor) => {
+            const wanted = status === 'all' ? {} : { status };
+            return readApi('listIntents', { query: { ...wanted, limit: 100, ...cursor } }, signal);
+          })
         : [await readApi('getIntent', { path: { intent_id: opened } }, signal)],
     [status, opened],
   );
@@ -71,7 +75,7 @@ export function Page() {
       <Failure message={error.value} retry={reload} />
       {intents === undefined && error.value === '' && <Skeleton />}
       {intents?.length === 0 && (
-        <Empty icon={PenLine} title={`No ${status} intents`}>
+        <Empty icon={PenLine} title={status === 'all' ? 'No intents' : `No ${status} intents`}>
           <span>
             An intent waits for the signatures of a quorum. Choose another status to see older ones.
           </span>

@@ -68,7 +68,7 @@ export function Page() {
       page="policies"
       title="Policies"
       nouns={['policy', 'policies']}
-      searchLabel="Name, id, chain or wallet"
+      searchLabel="name, id, chain or wallet"
       rows={value.value}
       error={error.value}
       reload={reload}

@@ -61,7 +61,7 @@ export function Page() {
       page="quorums"
       title="Key quorums"
       nouns={['key quorum', 'key quorums']}
-      searchLabel="Name, member, wallet or id"
+      searchLabel="name, member, wallet or id"
       rows={value.value}
       error={error.value}
       reload={reload}

@@ -10,10 +10,10 @@ import { HttpStatus } from '../parts/label.tsx';
 import { isRefusal } from '../parts/sent-result.tsx';
 import { Empty, Failure } from '../parts/states.tsx';
 import { MachineAge } from '../parts/time.tsx';
+import { useLoaded } from '../parts/use-loaded.tsx';
 import { type Column, VirtualTable } from '../parts/virtual-table.tsx';
 import { type Filters, filterRequests, filtersIn } from '../requests/filters.ts';
 import { requestsOverTime } from '../requests/over-time.ts';
-import { RequestDetail } from '../requests/request-detail.tsx';
 import {
   deleteRequests,
   downloadArchive,
@@ -95,8 +95,20 @@ export function Page() {
           />
         )}
       </section>
-      {opened !== undefined && <RequestDetail key={opened} id={opened} back={hrefOf('requests', [], kept)} />}
+      {opened !== undefined && <Opened key={opened} id={opened} back={hrefOf('requests', [], kept)} />}
     </div>
+  );
+}
+
+/** The open request. Its panel is only loaded here. */
+function Opened(props: { readonly id: string; readonly back: string }) {
+  const loaded = useLoaded(async () => (await import('../requests/request-detail.tsx')).RequestDetail, []);
+  const Detail = loaded.value.value;
+  if (Detail !== undefined) return <Detail {...props} />;
+  return (
+    <section class="detail" aria-label="Request">
+      <Failure message={loaded.error.value} />
+    </section>
   );
 }
 
@@ -146,7 +158,7 @@ function OverTime({ filters }: { readonly filters: Filters }) {
     filters.from === '' ? undefined : [barOf(filters.from), barOf(String(Number(filters.until) - 1))];
   return (
     <StackedBars
-      label="Last 15 minutes"
+      label="Last 15 min, machine's clock (UTC)"
       endMark="now"
       bars={bars}
       names={[
@@ -183,7 +195,7 @@ function FilterBar({ filters }: { readonly filters: Filters }) {
   );
   return (
     <form class="filters" role="search" onSubmit={(event) => event.preventDefault()}>
-      {field('text', 'Operation or path', 'walletRpc')}
+      {field('text', 'Filter by operation or path', 'walletRpc')}
       {field('status', 'Status', '4xx')}
       {field('code', 'Error code', 'policy_violation')}
       {field('wallet', 'Wallet', 'name, address or id')}

@@ -44,7 +44,7 @@ export function Page() {
       page="sets"
       title="Condition sets"
       nouns={['condition set', 'condition sets']}
-      searchLabel="Name or id"
+      searchLabel="name or id"
       rows={value.value}
       error={error.value}
       reload={reload}

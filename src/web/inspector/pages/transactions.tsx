@@ -100,7 +100,7 @@ export function Page() {
       page="transactions"
       title="Transactions"
       nouns={['transaction', 'transactions']}
-      searchLabel="Hash, wallet, receiver, asset, chain or status"
+      searchLabel="hash, wallet, receiver, asset, chain or status"
       rows={value.value}
       error={error.value || interruption.value}
       reload={reload}

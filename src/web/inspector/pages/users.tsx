@@ -49,7 +49,7 @@ export function Page() {
       page="users"
       title="Users"
       nouns={['user', 'users']}
-      searchLabel="Id or account"
+      searchLabel="id or account"
       rows={value.value}
       error={error.value}
       reload={reload}

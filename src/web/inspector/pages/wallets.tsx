@@ -79,7 +79,7 @@ export function Page() {
       page="wallets"
       title="Wallets"
       nouns={['wallet', 'wallets']}
-      searchLabel="Name, id, address, chain or owner"
+      searchLabel="name, id, address, chain or owner"
       rows={value.value}
       error={error.value || interruption.value}
       reload={reload}
@@ -334,7 +334,7 @@ function SignBox({ wallet, owner }: SendBoxProps) {
             }}
           />
         </label>
-        <SignerChoice chosen={chosen} />
+        <SignerChoice chosen={chosen} owner={owner} />
         <button type="submit" class="main" disabled={sending.isRunning.value}>
           Send
         </button>

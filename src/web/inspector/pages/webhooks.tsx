@@ -10,6 +10,7 @@ import { Fact } from '../parts/fact.tsx';
 import { Icon } from '../parts/icon.tsx';
 import { JsonTree } from '../parts/json-tree.tsx';
 import { Label, Status } from '../parts/label.tsx';
+import { Marked } from '../parts/prose.tsx';
 import { SearchableList } from '../parts/searchable-list.tsx';
 import { isRefusal, type Sending, SentResult, useSending } from '../parts/sent-result.tsx';
 import { Empty, Failure } from '../parts/states.tsx';
@@ -58,10 +59,12 @@ export function Page() {
       columns={columns}
       idOf={({ id }) => id}
       textsOf={({ id, url, description }) => [id, url, description]}
-      above={<CreateEndpoint onCreated={reload} />}
+      above={<CreateEndpoint isFirst={value.value?.length === 0} onCreated={reload} />}
       empty={
         <Empty icon={Webhook} title="No endpoints yet">
-          <span>An endpoint receives signed events. Add its URL above, or run `custos listen`.</span>
+          <span>
+            <Marked text="An endpoint receives signed events. Add its URL above, or run `custos listen`." />
+          </span>
         </Empty>
       }
       detail={(id, _, back) => <EndpointDetail key={id} id={id} back={back} onChanged={reload} />}
@@ -69,7 +72,14 @@ export function Page() {
   );
 }
 
-function CreateEndpoint({ onCreated }: { readonly onCreated: () => void }) {
+interface CreateEndpointProps {
+  /** Whether there is no endpoint. The form is open then. */
+  readonly isFirst: boolean;
+  readonly onCreated: () => void;
+}
+
+function CreateEndpoint({ isFirst, onCreated }: CreateEndpointProps) {
+  const isOpen = useSignal<boolean | undefined>(undefined);
   const url = useSignal('');
   const types = useSignal('*');
   const sending = useSending();
@@ -82,11 +92,17 @@ function CreateEndpoint({ onCreated }: { readonly onCreated: () => void }) {
     onCreated();
     const sent = sending.result.value;
     if (sent?.status === 200 || sent?.status === 201) {
+      isOpen.value = false;
       goTo(hrefOf('webhooks', [(sent.body as { id: string }).id]));
     }
   };
   return (
-    <details>
+    <details
+      open={isOpen.value ?? isFirst}
+      onToggle={({ currentTarget }) => {
+        isOpen.value = currentTarget.open;
+      }}
+    >
       <summary>Add an endpoint</summary>
       <form class="fields" onSubmit={create}>
         <label class="wide">

@@ -13,6 +13,7 @@ interface SearchableListProps<Row> {
   readonly title: string;
   /** What the rows are called, one and many, such as `['wallet', 'wallets']`. */
   readonly nouns: readonly [string, string];
+  /** What the filter compares with, such as `name or id`. */
   readonly searchLabel: string;
   /** The rows. Undefined while they are loaded. */
   readonly rows: readonly Row[] | undefined;
@@ -60,7 +61,7 @@ export function SearchableList<Row>(props: SearchableListProps<Row>) {
         </div>
         <form class="filters" role="search" onSubmit={(event) => event.preventDefault()}>
           <label class="wide">
-            {props.searchLabel}
+            Filter by {props.searchLabel}
             <input
               type="search"
               value={text}

@@ -127,8 +127,19 @@ export function useSigners(owner: SandboxOwner | null | undefined): Signal<reado
   return chosen;
 }
 
-/** Check boxes that select the keys to sign with. */
-export function SignerChoice({ chosen }: { readonly chosen: Signal<readonly SandboxSigner[]> }) {
+interface SignerChoiceProps {
+  readonly chosen: Signal<readonly SandboxSigner[]>;
+  /** The owner of the wallet that the request is about: null if it has none. Left out for other requests. */
+  readonly owner?: SandboxOwner | null | undefined;
+}
+
+/** Check boxes that select the keys to sign with, or an explanation for a wallet that needs none. */
+export function SignerChoice({ chosen, owner }: SignerChoiceProps) {
+  if (owner === null) {
+    return (
+      <p class="quiet small">The wallet has no owner, so no signature is needed: the app secret is enough.</p>
+    );
+  }
   const toggle = (name: SandboxSigner): void => {
     chosen.value = chosen.value.includes(name)
       ? chosen.value.filter((other) => other !== name)

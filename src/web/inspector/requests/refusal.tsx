@@ -8,12 +8,13 @@ import type {
   SentRequest,
 } from '../../../sandbox/generated/schemas.ts';
 import { control } from '../control.ts';
-import { Copy } from '../parts/copy.tsx';
+import { Copy, Named } from '../parts/copy.tsx';
 import { Fact } from '../parts/fact.tsx';
 import { Icon } from '../parts/icon.tsx';
 import { Marked, Prose } from '../parts/prose.tsx';
 import { type Sending, SentResult, useSending } from '../parts/sent-result.tsx';
-import { setQuery } from '../router.tsx';
+import { route, setQuery } from '../router.tsx';
+import { hrefOf } from '../routes.ts';
 
 /**
  * Why a request was refused: every problem with what was expected and what came, the line at fault, and buttons that
@@ -30,6 +31,7 @@ export function Refusal({ exchange }: { readonly exchange: RecordedExchange }) {
       {why.problems.map((problem, index) => (
         <Problem key={index} problem={problem} />
       ))}
+      <Denials exchange={exchange} />
       {why.repairs.length > 0 && (
         <ul class="repairs" aria-label="Repairs">
           {why.repairs.map((repair) => (
@@ -76,7 +78,7 @@ function Problem({ problem }: { readonly problem: RefusalProblem }) {
         <Fact name="Expected">
           <Prose text={expected} />
         </Fact>
-        <Fact name="Came">
+        <Fact name="Got">
           <Prose text={came} />
         </Fact>
         {place !== null && (
@@ -88,8 +90,44 @@ function Problem({ problem }: { readonly problem: RefusalProblem }) {
           </Fact>
         )}
       </dl>
-      <Prose text={next} />
+      <NextStep text={next} />
     </div>
+  );
+}
+
+/** How the texts of signatures mention the inspector. */
+const SHOWN_HERE = ', which the inspector shows too';
+
+function NextStep({ text }: { readonly text: string }) {
+  const [before = '', after] = text.split(SHOWN_HERE);
+  if (after === undefined) return <Prose text={text} />;
+  return (
+    <p>
+      <Marked text={before} />, which{' '}
+      <a href={hrefOf('requests', route.value.path, { ...route.value.query, tab: 'signature' })}>
+        the tab Signature
+      </a>{' '}
+      shows
+      <Marked text={after} />
+    </p>
+  );
+}
+
+/** Links to the policies that denied the request. */
+function Denials({ exchange: { policy_trace: trace } }: { readonly exchange: RecordedExchange }) {
+  const denying = trace?.policies?.filter(({ allowed }) => !allowed) ?? [];
+  const ids = [...new Set(denying.map(({ policy_id: id }) => id))];
+  if (ids.length === 0) return null;
+  return (
+    <dl>
+      <Fact name="Denied by">
+        {ids.map((id) => (
+          <span key={id} class="item">
+            policy <Named id={id} what="the policy's id" href={hrefOf('policies', [id])} />
+          </span>
+        ))}
+      </Fact>
+    </dl>
   );
 }
 

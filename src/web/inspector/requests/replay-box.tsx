@@ -30,7 +30,7 @@ export function ReplayBox({ id, operation, walletId }: ReplayBoxProps) {
   return (
     <section aria-label="Send again" class="card">
       <h3>Send again</h3>
-      <SignerChoice chosen={chosen} />
+      <SignerChoice chosen={chosen} owner={walletId === undefined ? undefined : owner.value} />
       {isOwned && !canSign && (
         <p class="quiet small">
           The sandbox has no key of the owner. Sign with yours in a terminal:{' '}

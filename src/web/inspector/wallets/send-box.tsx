@@ -136,7 +136,7 @@ function Transfer({ wallet, owner, held, onSent }: FormProps) {
           </label>
         </div>
         <Available amount={held(source.chain, source.asset)} asset={source.asset} />
-        <SignerChoice chosen={signAs} />
+        <SignerChoice chosen={signAs} owner={owner} />
         <button type="submit" class="main" disabled={sending.isRunning.value}>
           Transfer
         </button>
@@ -264,7 +264,7 @@ function Swap({ wallet, owner, held, onSent }: FormProps) {
         </div>
         <Available amount={held(chain.value, from.value)} asset={from.value} />
         <p role="status">{quote}</p>
-        <SignerChoice chosen={signAs} />
+        <SignerChoice chosen={signAs} owner={owner} />
         <button type="submit" disabled={sending.isRunning.value}>
           Swap
         </button>
