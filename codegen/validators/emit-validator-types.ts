@@ -25,6 +25,8 @@ export interface BodyShape {
   readonly required?: readonly string[];
   readonly properties?: Readonly<Record<string, BodyShape>>;
   readonly items?: BodyShape;
+  /** The member that tells apart the kinds of an object, and its values. */
+  readonly kinds?: { readonly field: string; readonly values: readonly string[] };
 }
 
 /** The shapes of bodies by operation, and those to which others refer. Read only when a body is invalid. */
@@ -40,6 +42,7 @@ interface Shape {
   required?: string[];
   properties?: Record<string, Shape>;
   items?: Shape;
+  kinds?: { field: string; values: string[] };
 }
 
 /** Returns the module with the shapes of the bodies of all operations. */
@@ -55,6 +58,8 @@ export function bodyShapesModule(document: Document, bodies: ReadonlyMap<string,
       return { ref: name };
     }
     const shape: Shape = {};
+    const { propertyName: field, mapping } = schema.discriminator ?? {};
+    if (field !== undefined && mapping !== undefined) shape.kinds = { field, values: Object.keys(mapping) };
     // A union may need properties that the object around it does not.
     if (schema.oneOf !== undefined || schema.anyOf !== undefined) return shape;
     if (schema.type !== undefined) shape.types = [schema.type].flat();

@@ -6,11 +6,14 @@ import type { SandboxConfig } from '../config/config.ts';
 import { packageRoot, packageVersion } from '../config/package-root.ts';
 import type { StoredAppDirectory } from '../domain/access/apps/app.ts';
 import { loadOnce } from '../engine/load-once.ts';
+import { bodyShapes } from '../generated/body-shapes.ts';
+import { operations as apiOperations } from '../generated/operations.ts';
 import { responseValidators as apiResponses } from '../generated/response-validators.js';
 import { secretProperties } from '../generated/secrets.ts';
 import type { ValidateFunction } from '../generated/validate-function.ts';
 import type { JobRunner } from '../jobs/runner.ts';
 import type { Services } from '../ports/operation-context.ts';
+import type { ExplainRefusal } from '../ports/refusals.ts';
 import {
   type ControlContext,
   type ControlHandler,
@@ -33,7 +36,7 @@ import { answerMessage } from '../sandbox/json-rpc.ts';
 import type { OwnApi } from '../sandbox/requests/own-api.ts';
 import { redactionFor } from '../sandbox/requests/redact.ts';
 import type { RequestLog } from '../sandbox/requests/request-log.ts';
-import { explainControlRefusals } from '../sandbox/why/explain-refusal.ts';
+import { explainControlRefusals, explainRefusals } from '../sandbox/why/explain-refusal.ts';
 import { nearestName } from '../sandbox/why/nearest.ts';
 import type { Mount } from '../server/app.ts';
 import { type Brand, createBrand, createControlBrand } from '../server/brand.ts';
@@ -131,6 +134,11 @@ interface ControlPlaneOptions extends Pick<PipelineOptions, 'transport' | 'log' 
 }
 
 const everyOperation = Object.values(operations);
+/** Returns the function that explains why the API of a sandbox refused a request. */
+export function explainApiRefusals(prefix: string): ExplainRefusal {
+  return explainRefusals({ prefix, operations: Object.values(apiOperations), keyNames, shapes: bodyShapes });
+}
+
 const loadBodyShapes = loadOnce(async () => (await import('../sandbox/generated/body-shapes.ts')).bodyShapes);
 
 /**

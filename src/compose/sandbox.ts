@@ -18,7 +18,6 @@ import { entities } from '../domain/tables.ts';
 import { createUserTokens } from '../domain/wallets/tokens/access-tokens.ts';
 import { createUseLog } from '../domain/wallets/wallet-uses/use-log.ts';
 import { assertBackendsAgree } from '../engine/crypto/secp256k1.ts';
-import { operations } from '../generated/operations.ts';
 import { registry } from '../generated/registry.ts';
 import { responseValidators } from '../generated/response-validators.js';
 import type { ServerMetrics } from '../observability/server-metrics.ts';
@@ -33,7 +32,6 @@ import type { CardControls } from '../sandbox/simulated/cards/issuers.ts';
 import type { SimulatedChains } from '../sandbox/simulated/chains/simulated-chains.ts';
 import type { FiatControls } from '../sandbox/simulated/fiat/providers.ts';
 import type { Snapshot } from '../sandbox/snapshot-file.ts';
-import { explainRefusals } from '../sandbox/why/explain-refusal.ts';
 import { admissionFor } from '../server/admission.ts';
 import { recordDenials } from '../server/audit.ts';
 import { createAuthenticate } from '../server/authenticate.ts';
@@ -45,7 +43,7 @@ import { inUnitOf, unitsOf } from '../server/unit-of-work.ts';
 import { createResponseCheck } from '../server/validation-issues.ts';
 import { type Database, openDatabase } from '../storage/open-database.ts';
 import { restoredSandbox } from './backups.ts';
-import { controlPlane } from './control-plane.ts';
+import { controlPlane, explainApiRefusals } from './control-plane.ts';
 import type { WorldChange } from './declared-world.ts';
 import { readFundedWallets } from './funds.ts';
 import { releaseOwnClaims, startBesideRequests } from './jobs.ts';
@@ -316,7 +314,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
       tls: certificate,
       record: requests && ((answered) => own.isRecorded(answered) && requests.record(answered)),
       refusals: {
-        explain: explainRefusals({ prefix: config.prefix, operations: Object.values(operations), keyNames }),
+        explain: explainApiRefusals(config.prefix),
         isHintSent: config.hints,
         resources: (refused) =>
           refusedResources(database.orm.em.fork(), refused, { analysis: analysis(), keyNames }),

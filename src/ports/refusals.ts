@@ -121,6 +121,8 @@ export interface RefusedResources {
   readonly units?: ReadonlyMap<string, AmountUnit> | undefined;
   /** The wallet that the path or the `address` of the body names, if it is archived. The time is in Unix ms. */
   readonly archived?: { readonly walletId: string; readonly atMs: number } | undefined;
+  /** The wallet of the app whose `ext_wal_` id is most similar to that in the path, if no wallet has that id. */
+  readonly nearestWallet?: string | undefined;
   /**
    * The decision of the wallet's policy, if a request was refused for lack of funds and the policy denies it as well.
    */

@@ -18,6 +18,7 @@ import type {
   SandboxSubject,
 } from './generated/schemas.ts';
 import { denialBehindFunds } from './policy-trace.ts';
+import { nearestName } from './why/nearest.ts';
 
 // Reads the names of resources to which the rows of lists refer. Each function reads all names for a page with one
 // statement.
@@ -221,7 +222,30 @@ export async function refusedResources(
   }
   const atMs = wallet?.archivedAtMs ?? null;
   const archived = wallet === null || atMs === null ? undefined : { walletId: wallet.id, atMs };
-  return { names, members, units, archived, denial };
+  const nearestWallet = wallet === null ? await nearestWalletTo(em, appId, walletId ?? '') : undefined;
+  return { names, members, units, archived, nearestWallet, denial };
+}
+
+/** The number of wallets whose external ids are compared with a misspelled one. */
+const MAX_COMPARED = 1_000;
+
+/** Returns the `ext_wal_` id of the wallet of the app that is spelled most similarly. */
+async function nearestWalletTo(
+  em: SqlEntityManager,
+  appId: string,
+  walletId: string,
+): Promise<string | undefined> {
+  if (!walletId.startsWith(EXTERNAL_PREFIX)) return undefined;
+  const wallets = await em.find(
+    WalletEntity,
+    { appId, externalId: { $ne: null }, archivedAtMs: null },
+    { fields: ['id', 'externalId'], orderBy: { id: 'asc' }, limit: MAX_COMPARED, disableIdentityMap: true },
+  );
+  const nearest = nearestName(
+    walletId.slice(EXTERNAL_PREFIX.length),
+    wallets.flatMap(({ externalId }) => externalId ?? []),
+  );
+  return nearest === undefined ? undefined : `${EXTERNAL_PREFIX}${nearest}`;
 }
 
 /** The members of `data.signature_check` and of `data` that name users and key quorums. */

@@ -24,6 +24,8 @@ export interface BodyShape {
   readonly required?: readonly string[];
   readonly properties?: Readonly<Record<string, BodyShape>>;
   readonly items?: BodyShape;
+  /** The member that tells apart the kinds of an object, and its values. */
+  readonly kinds?: { readonly field: string; readonly values: readonly string[] };
 }
 
 /** The shapes of bodies by operation, and those to which others refer. Read only when a body is invalid. */

@@ -1,15 +1,13 @@
 import type { RefusedRequest, Why } from '../../ports/refusals.ts';
 import { because, cut, inHeader, problem, quote, repeat } from './problem.ts';
 import type { KnownOperation } from './unknown-path.ts';
-import { whyToken } from './user-token.ts';
+import { asApp, whyToken } from './user-token.ts';
 
 interface Facts {
   readonly prefix: string;
   readonly operations: readonly KnownOperation[];
 }
 
-/** Repairs a request with wrong app credentials. */
-const asApp = repeat('Send again with the app id and secret of this sandbox', { as_app: true });
 const WHERE_SECRET =
   'The sandbox prints its app id and secret at the start, and GET /_sandbox/apps lists the apps.';
 
@@ -223,4 +221,71 @@ function whyTooMany({ responseHeaders, operation }: RefusedRequest): Why | undef
     evidence: { retry_after_seconds: seconds },
     repairs: [repeat(`Send again, after ${seconds} s`, {})],
   });
+}
+
+const MAX_HEADER = 100;
+
+/** Explains a body with a content coding or media type that the server does not accept. */
+export function whyMediaType({ headers }: RefusedRequest): Why {
+  const encoding = headers['content-encoding'];
+  const type = cut(String(headers['content-type'] ?? ''), MAX_HEADER);
+  const isJson = /^application\/json *(;|$)/i.test(type);
+  if (isJson && encoding !== undefined && encoding !== 'identity') {
+    const coding = cut(String(encoding), MAX_HEADER);
+    const found = problem({
+      subject: 'the header `content-encoding`',
+      expected: 'a body that is not compressed',
+      came: quote(coding),
+      next: 'Send the body as it is, without the header `content-encoding`.',
+      at: inHeader('content-encoding'),
+    });
+    return because('validation', [found], { evidence: { content_encoding: coding } });
+  }
+  const found = problem({
+    subject: 'the header `content-type`',
+    expected: '`application/json`, in UTF-8',
+    came:
+      type === '' ? 'no such header' : isJson ? `${quote(type)}, which names another charset` : quote(type),
+    next: 'Send `content-type: application/json` and the text as UTF-8.',
+    at: inHeader('content-type'),
+  });
+  const headersOfRepair = { 'content-type': 'application/json' };
+  return because('validation', [found], {
+    evidence: { content_type: type },
+    repairs: [repeat('Send again as `application/json`', { changes: { headers: headersOfRepair } })],
+  });
+}
+
+// The exact error texts that published clients rely on.
+const reusedKey = /^Idempotency key was reused/;
+const keyInProgress = /^Previous request with matching idempotency key/;
+
+/** Explains an idempotency key that belongs to another request, or to one that still runs. */
+export function whyIdempotency(message: string, { headers }: RefusedRequest): Why | undefined {
+  const name = Object.keys(headers).find((each) => each.endsWith('-idempotency-key')) ?? 'idempotency-key';
+  const subject = `the header \`${name}\``;
+  const at = inHeader(name);
+  if (reusedKey.test(message)) {
+    const found = problem({
+      subject,
+      expected: 'the same request as the first one with this key, or a new key',
+      came: 'a request with another path or body',
+      next: 'Send the same request again, or use a new key.',
+      at,
+    });
+    return because('idempotency', [found], {
+      repairs: [repeat('Send again with a new key', { changes: { fresh_idempotency_key: true } })],
+    });
+  }
+  if (!keyInProgress.test(message)) return undefined;
+  const found = problem({
+    subject,
+    expected: 'a key whose first request has ended',
+    came: 'one whose first request is still running',
+    next: 'Wait for the response of the first request, then repeat this one.',
+    at,
+  });
+  // Without its key, the request could be executed twice.
+  const changes = { headers: { [name]: String(headers[name]) } };
+  return because('idempotency', [found], { repairs: [repeat('Send the request again', { changes })] });
 }

@@ -1,10 +1,19 @@
 import type { ErrorCode } from '../../errors.ts';
 import type { ExplainRefusal, RefusedRequest, Why } from '../../ports/refusals.ts';
+import type { BodyShapes } from '../generated/validate-function.ts';
+import { whyUnsupported } from './corrected-value.ts';
 import { whyCredentials } from './credentials.ts';
 import { errorTexts } from './error-texts.ts';
 import { whyPolicy } from './policy.ts';
 import { because, capital, problem, resourceIn } from './problem.ts';
-import { whyArchived, whyEndedIntent, whyFunds, whyNonce, whyState } from './resource-state.ts';
+import {
+  whyArchived,
+  whyEndedIntent,
+  whyFunds,
+  whyNonce,
+  whyState,
+  whyUnknownWallet,
+} from './resource-state.ts';
 import { whySignatures } from './signatures.ts';
 import { type KnownOperation, whyUnknownPath } from './unknown-path.ts';
 import { whyInvalid } from './validation.ts';
@@ -16,6 +25,8 @@ export interface RefusalFacts {
   readonly operations: readonly KnownOperation[];
   /** The owners of known public keys, such as those of the seed data. */
   readonly keyNames: ReadonlyMap<string, string>;
+  /** The shapes of the bodies of operations. */
+  readonly shapes: BodyShapes;
 }
 
 /**
@@ -30,8 +41,10 @@ const rules: readonly ((refused: RefusedRequest, facts: RefusalFacts) => Why | u
   whyFunds,
   whyState,
   whyArchived,
+  whyUnknownWallet,
   whyEndedIntent,
   whyNonce,
+  whyUnsupported,
   whyInvalid,
 ];
 

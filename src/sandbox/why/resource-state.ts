@@ -2,7 +2,7 @@ import { assetsOf } from '../../engine/assets/known-assets.ts';
 import { chainOfCaip2 } from '../../engine/assets/known-chains.ts';
 import type { Problem, RefusedRequest, Repair, Why } from '../../ports/refusals.ts';
 import { problemsOfDenial } from './policy.ts';
-import { because, listOf, namedId, problem, repeat, resourceIn, timeOf } from './problem.ts';
+import { because, listOf, namedId, problem, quote, repeat, resourceIn, timeOf } from './problem.ts';
 import type { KnownOperation } from './unknown-path.ts';
 
 /** The `data` of an `insufficient_funds` error, as `insufficientFunds` writes it. */
@@ -103,6 +103,29 @@ export function whyArchived(refused: RefusedRequest, { operations }: Operations)
       },
       repeat('Send the request again', {}),
     ],
+  });
+}
+
+/** Explains the id of a wallet that is a misspelled id of another wallet of the app. */
+export function whyUnknownWallet(refused: RefusedRequest, { operations }: Operations): Why | undefined {
+  const nearest = refused.resources?.nearestWallet;
+  if (refused.code !== 'not_found' || nearest === undefined) return undefined;
+  const template = operations.find(({ id }) => id === refused.operation)?.path.split('/') ?? [];
+  const at = template.indexOf('{wallet_id}');
+  const segments = refused.path.split('/');
+  if (at === -1 || segments[at] === undefined) return undefined;
+  const given = segments[at];
+  segments[at] = encodeURIComponent(nearest);
+  const found = problem({
+    subject: `the wallet ${quote(decodeURIComponent(given))}`,
+    expected: 'the id of a wallet of this app',
+    came: 'an id that no wallet has',
+    next: `Did you mean \`${nearest}\`?`,
+    at: { in: 'path', pointer: '' },
+  });
+  return because('validation', [found], {
+    evidence: { wallet_id: decodeURIComponent(given), nearest },
+    repairs: [repeat(`Send it again to \`${nearest}\``, { changes: { path: segments.join('/') } })],
   });
 }
 

@@ -1,5 +1,5 @@
-import type { RefusedRequest, Why } from '../../ports/refusals.ts';
-import { because, capital, inHeader, problem, quote, timeOf } from './problem.ts';
+import type { RefusedRequest, Repair, Why } from '../../ports/refusals.ts';
+import { because, capital, inHeader, problem, quote, repeat, timeOf } from './problem.ts';
 import type { KnownOperation } from './unknown-path.ts';
 
 interface Facts {
@@ -15,9 +15,22 @@ interface Claims {
   readonly sub?: unknown;
 }
 
+/** Repairs a request with wrong app credentials. */
+export const asApp = repeat('Send again with the app id and secret of this sandbox', { as_app: true });
+
 /** Says how to get an access token. */
 const GET_TOKEN =
   'Get an access token by `custos token <user>`, POST /v1/passwordless/authenticate or the device flow; GET /v1/apps/{app_id}/test_credentials returns accounts for tests.';
+
+const SECRET_IN_BASIC =
+  'The app secret belongs into HTTP Basic, after the app id: `curl -u "<app id>:<app secret>"`.';
+
+const MIN_SECRET = 20;
+
+/** Returns whether a text may be the secret of an app: it is long and has no dots, unlike a JWT. */
+function isLikeSecret(token: string): boolean {
+  return token.length >= MIN_SECRET && !token.includes('.');
+}
 
 /** A fault of a token: what was expected, what came, and what to do. */
 interface Fault {
@@ -54,6 +67,15 @@ export function whyToken(refused: RefusedRequest, facts: Facts): Why | undefined
       came: 'the app secret',
       next: GET_TOKEN,
     });
+  }
+  const isSecret = isLikeSecret((bearer[1] ?? '').trim());
+  if (!takesUsers && isSecret) {
+    const fault = {
+      expected: 'HTTP Basic: `Basic` and base64 of `<app id>:<app secret>`',
+      came: '`Bearer` with a text that is no token of a user; it may be the app secret',
+      next: SECRET_IN_BASIC,
+    };
+    return inAuthorization(fault, [asApp]);
   }
   if (!takesUsers) {
     return inAuthorization({
@@ -101,7 +123,7 @@ function faultOf(token: string, { headers, nowMs }: RefusedRequest, { prefix }: 
     return {
       expected: 'a JWT, three parts in base64url with dots between them',
       came: 'a malformed token',
-      next: GET_TOKEN,
+      next: isLikeSecret(token) ? `${GET_TOKEN} ${SECRET_IN_BASIC}` : GET_TOKEN,
     };
   }
   const { iss, aud, exp, sid } = claims;
@@ -193,11 +215,15 @@ function quoteValue(value: unknown): string {
 
 const accessToken = 'a live access token of this app';
 
-function inAuthorization({ expected = accessToken, came, next }: Fault): Why {
+function inAuthorization(
+  { expected = accessToken, came, next }: Fault,
+  repairs: readonly Repair[] = [],
+): Why {
   const at = inHeader('authorization');
-  return because('credentials', [
-    problem({ subject: 'the header `authorization`', expected, came: plain(came), next: capital(next), at }),
-  ]);
+  const found = problem({
+    ...{ subject: 'the header `authorization`', expected, came: plain(came), next: capital(next), at },
+  });
+  return because('credentials', [found], { repairs });
 }
 
 function inBody({ expected = accessToken, came, next }: Fault): Why {

@@ -1,6 +1,21 @@
 import type { BodyChange, FaultPlace, Problem, RefusedRequest, Repair, Why } from '../../ports/refusals.ts';
+import type { BodyShapes } from '../generated/validate-function.ts';
+import {
+  type Correction,
+  chainOfTransaction,
+  changeOf,
+  correctedValue,
+  kindsAt,
+  meantAlternative,
+} from './corrected-value.ts';
+import { whyIdempotency, whyMediaType } from './credentials.ts';
 import { nearestName } from './nearest.ts';
-import { because, cut, inHeader, listOf, problem, quote, repeat } from './problem.ts';
+import { because, listOf, problem, quote, repeat } from './problem.ts';
+
+interface Facts {
+  /** The shapes of bodies, which have the kinds of objects. Undefined for the control plane. */
+  readonly shapes?: BodyShapes;
+}
 
 interface Issue {
   readonly in: string;
@@ -16,10 +31,9 @@ interface Finding {
 }
 
 const MAX_NAMES = 10;
-const MAX_HEADER = 100;
 
 /** Explains requests that do not match the API document. */
-export function whyInvalid(refused: RefusedRequest): Why | undefined {
+export function whyInvalid(refused: RefusedRequest, facts: Facts = {}): Why | undefined {
   const { code, message, data, path } = refused;
   if (code === 'unsupported_media_type') return whyMediaType(refused);
   if (code !== 'invalid_data') return undefined;
@@ -31,7 +45,11 @@ export function whyInvalid(refused: RefusedRequest): Why | undefined {
   // explained.
   const areAll = others[0] !== undefined && message.includes(`${others[0].pointer}: `);
   const issues = areAll ? [first, ...others] : [first];
-  const found = issues.map((issue) => findingOf(issue, issues, refused));
+  const alternative = areAll ? undefined : alternativeOf([first, ...others], refused);
+  const found =
+    alternative === undefined
+      ? issues.map((issue) => findingOf(issue, issues, refused, facts))
+      : [alternative];
   const evidence = found[0]?.evidence ?? { in: first.in, pointer: first.pointer, path };
   return because(
     'validation',
@@ -39,7 +57,7 @@ export function whyInvalid(refused: RefusedRequest): Why | undefined {
     {
       evidence,
       repairs: repairOf(found),
-      ...combinedTexts(issues, refused),
+      ...combinedTexts(issues, found, refused),
     },
   );
 }
@@ -50,13 +68,14 @@ export function whyInvalid(refused: RefusedRequest): Why | undefined {
  */
 function combinedTexts(
   issues: readonly Issue[],
+  found: readonly Finding[],
   refused: RefusedRequest,
 ): { readonly summary?: string; readonly step?: string } {
   const document = documentOf(refused.path);
   const summary = summaryOf(issues, refused);
   if (summary !== undefined) return { summary, step: `Add them; ${document} has examples.` };
   const areWrong = issues.every(({ in: part, message }) => part === 'body' && message.startsWith('must be '));
-  const hasNearest = issues.some((issue) => nearestValue(issue, refused.body) !== undefined);
+  const hasNearest = found.some(({ change }) => change !== undefined);
   if (issues.length < 2 || !areWrong || hasNearest) return {};
   const names = issues.slice(0, MAX_NAMES).map(({ pointer }) => quote(pointer === '' ? 'the body' : pointer));
   const more = issues.length - names.length;
@@ -65,22 +84,26 @@ function combinedTexts(
   };
 }
 
-function findingOf(issue: Issue, issues: readonly Issue[], refused: RefusedRequest): Finding {
+function findingOf(
+  issue: Issue,
+  issues: readonly Issue[],
+  refused: RefusedRequest,
+  { shapes }: Facts,
+): Finding {
   if (issue.in === 'body' && issue.message === 'is required') return missing(issue, issues, refused);
   if (issue.in === 'body' && issue.message === 'unknown property') return unknown(issue, issues, refused);
   const subject = placeOf(issue);
   const document = documentOf(refused.path);
   const at = faultPlace(issue);
-  const nearest = nearestValue(issue, refused.body);
-  if (nearest !== undefined) {
-    const allowed = wordsOf(issue.message);
+  const correction = correctionOf(issue, refused, shapes);
+  if (correction !== undefined) {
+    const { expected = wordsOf(issue.message), came, next } = correction;
+    const change = changeOf(issue.pointer, correction);
+    const evidence = { in: issue.in, pointer: issue.pointer, path: refused.path };
     return {
-      problem: problem({
-        ...{ subject, expected: allowed, came: quote(nearest.given), at },
-        next: `Did you mean \`${nearest.value}\`?`,
-      }),
-      evidence: { in: issue.in, pointer: issue.pointer, path: refused.path, nearest: nearest.value },
-      change: { op: 'replace', path: issue.pointer, value: nearest.value },
+      problem: problem({ subject, expected, came, next, at }),
+      evidence: change === undefined ? evidence : { ...evidence, nearest: change.value },
+      ...(change === undefined ? {} : { change }),
     };
   }
   return {
@@ -97,6 +120,7 @@ function wordsOf(message: string): string {
   return message
     .replace(/\.$/, '')
     .replaceAll(/(^|, or )must (?:be|have|match) /g, '$1')
+    .replace('the pattern ^0x[0-9a-fA-F]*$', 'hex that begins with `0x`')
     .replace(/^is required$/, 'a value');
 }
 
@@ -143,90 +167,62 @@ function faultPlace({ in: part, pointer }: Issue): FaultPlace {
   return { in: part === 'header' ? 'headers' : (part as FaultPlace['in']), pointer };
 }
 
-const SHOWN_VALUE = 80;
+function correctionOf(
+  { in: part, pointer, message }: Issue,
+  { body, operation }: RefusedRequest,
+  shapes: BodyShapes | undefined,
+): Correction | undefined {
+  if (part !== 'body') return undefined;
+  const names = namesOf(pointer);
+  const kinds = shapes && kindsAt(names, operation, shapes);
+  return correctedValue({ pointer, name: nameOf(pointer), given: valueAt(body, names), message }, kinds);
+}
 
 /**
- * Returns the sent string and the allowed value that is most similar to it. Undefined if no allowed value is similar.
+ * Explains an object that has none of the members by which the alternatives of a union differ. Returns undefined for
+ * other issues.
  */
-function nearestValue(
-  { in: part, pointer, message }: Issue,
-  body: unknown,
-): { readonly given: string; readonly value: string } | undefined {
-  if (part !== 'body') return undefined;
-  const allowed = message
-    .split(', or ')
-    .flatMap(
-      (said) =>
-        /^must be one of (.+)$/.exec(said)?.[1]?.split(', ') ?? /^must be (\S+)$/.exec(said)?.[1] ?? [],
-    );
-  const given = valueAt(body, namesOf(pointer));
-  if (typeof given !== 'string' || given.length > SHOWN_VALUE) return undefined;
-  const value = nearestName(given, allowed);
-  return value === undefined ? undefined : { given, value };
+function alternativeOf(issues: readonly Issue[], { body, path }: RefusedRequest): Finding | undefined {
+  const [first] = issues;
+  if (first?.in !== 'body') return undefined;
+  const around = parentOf(first.pointer);
+  const wanted = issues
+    .filter(({ pointer, message }) => message === 'is required' && parentOf(pointer) === around)
+    .map(({ pointer }) => nameOf(pointer));
+  if (wanted.length < 2 || first.message !== 'is required') return undefined;
+  const sent = (valueAt(body, namesOf(around)) ?? {}) as Record<string, unknown>;
+  const meant = meantAlternative(sent, wanted);
+  const names = listOf(
+    wanted.map((name) => quote(name)),
+    'or',
+  );
+  const parts = {
+    subject: placeOf({ ...first, pointer: around }),
+    expected: names,
+    came: objectText(Object.keys(sent).slice(0, MAX_NAMES)),
+    at: faultPlace({ ...first, pointer: around }),
+  };
+  const evidence = { pointer: around, properties: Object.keys(sent).slice(0, MAX_NAMES) };
+  if (meant === undefined)
+    return {
+      problem: problem({ ...parts, next: `Add ${names}; ${documentOf(path)} has examples.` }),
+      evidence,
+    };
+  return {
+    problem: problem({ ...parts, next: `Did you mean \`${meant.to}\`?` }),
+    evidence: { ...evidence, nearest: meant.to },
+    change: {
+      op: 'move',
+      from: `${around}/${escapePointer(meant.from)}`,
+      path: `${around}/${escapePointer(meant.to)}`,
+    },
+  };
 }
 
-/** Explains a body with a content coding or media type that the server does not accept. */
-function whyMediaType({ headers }: RefusedRequest): Why {
-  const encoding = headers['content-encoding'];
-  const type = cut(String(headers['content-type'] ?? ''), MAX_HEADER);
-  const isJson = /^application\/json *(;|$)/i.test(type);
-  if (isJson && encoding !== undefined && encoding !== 'identity') {
-    const coding = cut(String(encoding), MAX_HEADER);
-    const found = problem({
-      subject: 'the header `content-encoding`',
-      expected: 'a body that is not compressed',
-      came: quote(coding),
-      next: 'Send the body as it is, without the header `content-encoding`.',
-      at: inHeader('content-encoding'),
-    });
-    return because('validation', [found], { evidence: { content_encoding: coding } });
-  }
-  const found = problem({
-    subject: 'the header `content-type`',
-    expected: '`application/json`, in UTF-8',
-    came:
-      type === '' ? 'no such header' : isJson ? `${quote(type)}, which names another charset` : quote(type),
-    next: 'Send `content-type: application/json` and the text as UTF-8.',
-    at: inHeader('content-type'),
-  });
-  const headersOfRepair = { 'content-type': 'application/json' };
-  return because('validation', [found], {
-    evidence: { content_type: type },
-    repairs: [repeat('Send again as `application/json`', { changes: { headers: headersOfRepair } })],
-  });
-}
-
-// The exact error texts that published clients rely on.
-const reusedKey = /^Idempotency key was reused/;
-const keyInProgress = /^Previous request with matching idempotency key/;
-
-function whyIdempotency(message: string, { headers }: RefusedRequest): Why | undefined {
-  const name = Object.keys(headers).find((each) => each.endsWith('-idempotency-key')) ?? 'idempotency-key';
-  const subject = `the header \`${name}\``;
-  const at = inHeader(name);
-  if (reusedKey.test(message)) {
-    const found = problem({
-      subject,
-      expected: 'the same request as the first one with this key, or a new key',
-      came: 'a request with another path or body',
-      next: 'Send the same request again, or use a new key.',
-      at,
-    });
-    return because('idempotency', [found], {
-      repairs: [repeat('Send again with a new key', { changes: { fresh_idempotency_key: true } })],
-    });
-  }
-  if (!keyInProgress.test(message)) return undefined;
-  const found = problem({
-    subject,
-    expected: 'a key whose first request has ended',
-    came: 'one whose first request is still running',
-    next: 'Wait for the response of the first request, then repeat this one.',
-    at,
-  });
-  // Without its key, the request could be executed twice.
-  const changes = { headers: { [name]: String(headers[name]) } };
-  return because('idempotency', [found], { repairs: [repeat('Send the request again', { changes })] });
+function objectText(names: readonly string[]): string {
+  return names.length === 0
+    ? 'an empty object'
+    : `an object with ${listOf(names.map((name) => quote(name)))}`;
 }
 
 /** Explains a missing property, and names the property that was sent in its place by mistake, if there is one. */
@@ -237,7 +233,7 @@ function missing(issue: Issue, issues: readonly Issue[], { body, path }: Refused
   const strange = new Set(
     issues.filter(({ message }) => message === 'unknown property').map((each) => each.pointer),
   );
-  const around = pointer.slice(0, pointer.lastIndexOf('/'));
+  const around = parentOf(pointer);
   const candidates = strange.size === 0 ? sent : sent.filter((each) => strange.has(`${around}/${each}`));
   const nearest = nearestName(
     name,
@@ -257,6 +253,19 @@ function missing(issue: Issue, issues: readonly Issue[], { body, path }: Refused
     };
   }
   const names = sent.slice(0, MAX_NAMES);
+  const caip2 = pointer === '/caip2' ? chainOfTransaction(body) : undefined;
+  if (caip2 !== undefined) {
+    return {
+      problem: problem({
+        ...parts,
+        expected: 'the CAIP-2 id of the chain',
+        came: 'nothing; the transaction has `chain_id`',
+        next: `Add \`caip2\`: did you mean \`${caip2}\`, the chain of \`chain_id\`?`,
+      }),
+      evidence: { pointer, nearest: caip2 },
+      change: { op: 'add', path: pointer, value: caip2 },
+    };
+  }
   return {
     problem: problem({
       ...parts,
@@ -271,7 +280,7 @@ function missing(issue: Issue, issues: readonly Issue[], { body, path }: Refused
 function unknown(issue: Issue, issues: readonly Issue[], { body, path }: RefusedRequest): Finding {
   const { pointer } = issue;
   const name = nameOf(pointer);
-  const around = pointer.slice(0, pointer.lastIndexOf('/'));
+  const around = parentOf(pointer);
   const wanted = issues
     .filter((each) => each.message === 'is required' && each.pointer.startsWith(`${around}/`))
     .map((each) => nameOf(each.pointer));
@@ -296,7 +305,7 @@ function unknown(issue: Issue, issues: readonly Issue[], { body, path }: Refused
 
 /** Describes several missing properties of one object in one sentence. Returns undefined for other issues. */
 function summaryOf(issues: readonly Issue[], { body }: RefusedRequest): string | undefined {
-  const parents = new Set(issues.map(({ pointer }) => pointer.slice(0, pointer.lastIndexOf('/'))));
+  const parents = new Set(issues.map(({ pointer }) => parentOf(pointer)));
   const areMissing = issues.every((each) => each.in === 'body' && each.message === 'is required');
   if (issues.length < 2 || !areMissing || parents.size > 1) return undefined;
   const names = issues.slice(0, MAX_NAMES).map(({ pointer }) => `\`${nameOf(pointer)}\``);
@@ -318,7 +327,9 @@ function repairOf(found: readonly Finding[]): Repair[] {
 function titleOf({ op, path, from, value }: BodyChange): string {
   const name = `\`${nameOf(path)}\``;
   if (op === 'move') return `\`${nameOf(from ?? '')}\` as ${name}`;
-  return op === 'remove' ? `without ${name}` : `${name} is \`${String(value)}\``;
+  if (op === 'remove') return `without ${name}`;
+  const isNumeric = typeof value === 'string' && /^[\d.]+$/.test(value);
+  return `${name} is \`${isNumeric ? `"${value}"` : String(value)}\``;
 }
 
 function membersText(names: readonly string[]): string {
@@ -338,6 +349,10 @@ function issuesIn({ issues }: RefusedRequest['data']): readonly Issue[] {
 
 function namesOf(pointer: string): string[] {
   return pointer.split('/').slice(1).map(unescapePointer);
+}
+
+function parentOf(pointer: string): string {
+  return pointer.slice(0, pointer.lastIndexOf('/'));
 }
 
 function nameOf(pointer: string): string {

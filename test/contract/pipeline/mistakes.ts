@@ -129,6 +129,11 @@ const sentTransaction = {
   params: { transaction: { to: stranger, value: '0x64' } },
 };
 
+const sendingValue = (value: string) => ({
+  ...sentTransaction,
+  params: { transaction: { to: stranger, value } },
+});
+
 /** The id of a new resource, which a policy refers to. */
 const made = async (sandbox: TestSandbox, id: OperationId, body: object): Promise<string> =>
   ((await attempt(sandbox, id, { body })).body as { id: string }).id;
@@ -425,6 +430,82 @@ export const mistakes: Readonly<Record<string, readonly [make: Make, hint: strin
     calling('createWallet', { body: { chain_type: 'etherium' } }),
     '`/chain_type` in the body: expected one of ethereum, solana, cosmos, stellar, sui, aptos, movement, tron, bitcoin-segwit, bitcoin-taproot, pearl, near, ton, starknet, xrpl, spark, got `etherium`. Did you mean `ethereum`?',
   ],
+  'the name of a chain in place of its CAIP-2 id': [
+    calling('walletRpc', { path: acme, body: { ...sentTransaction, caip2: 'base' } }),
+    '`/caip2` in the body: expected a CAIP-2 id, such as `eip155:8453`, got `base`. Did you mean `eip155:8453`, the chain `base`?',
+  ],
+  'a transaction that names its chain only in `chain_id`': [
+    calling('walletRpc', {
+      path: acme,
+      body: {
+        method: 'eth_sendTransaction',
+        params: { transaction: { ...sentTransaction.params.transaction, chain_id: 8453 } },
+      },
+    }),
+    '`/caip2` in the body: expected the CAIP-2 id of the chain, got nothing; the transaction has `chain_id`. Add `caip2`: did you mean `eip155:8453`, the chain of `chain_id`?',
+  ],
+  'a decimal text in place of hex': [
+    calling('walletRpc', { path: acme, body: sendingValue('1000000000000000000') }),
+    '`/params/transaction/value` in the body: expected hex that begins with `0x`, or an integer, got `1000000000000000000`. Did you mean `0xde0b6b3a7640000`, the same number in hex?',
+  ],
+  'an amount of ether in place of wei': [
+    calling('walletRpc', { path: acme, body: sendingValue('0.1') }),
+    '`/params/transaction/value` in the body: expected hex that begins with `0x`, or an integer, in wei, got `0.1`. Did you mean `0x16345785d8a0000`, which is 0.1 ETH in wei?',
+  ],
+  'an asset in upper case': [
+    calling('transferFromWallet', {
+      path: acme,
+      body: { ...transfer('1'), source: { asset: 'USDC', chain: 'base', amount: '1' } },
+    }),
+    '`/source/asset` in the body: expected an asset of `base` (`eth`, `usdc` and `eurc`), got `USDC`. Did you mean `usdc`?',
+  ],
+  'a misspelled chain': [
+    calling('transferFromWallet', { path: acme, body: transfer('1', 'bse') }),
+    '`/source/chain` in the body: expected the name of a chain, such as `base`, got `bse`. Did you mean `base`?',
+  ],
+  'a method in another spelling': [
+    calling('walletRpc', { path: acme, body: { ...hello, method: 'personalSign' } }),
+    '`/method` in the body: expected a `method` of the contract, got `personalSign`. Did you mean `personal_sign`?',
+  ],
+  'a method that no chain type has': [
+    calling('walletRpc', { path: acme, body: { ...hello, method: 'eth_sign' } }),
+    '`/method` in the body: expected one of eth_signTransaction, … and … more, got `eth_sign`. Change `method`; /docs lists them all.',
+  ],
+  'a chain in place of its type': [
+    calling('createWallet', { body: { chain_type: 'base' } }),
+    '`/chain_type` in the body: expected one of ethereum, …, got `base`. `base` is a chain of `ethereum`: did you mean `ethereum`?',
+  ],
+  'the beginning of two chain types': [
+    calling('createWallet', { body: { chain_type: 'bitcoin' } }),
+    '`/chain_type` in the body: expected one of ethereum, …, got `bitcoin`. Did you mean `bitcoin-segwit` or `bitcoin-taproot`?',
+  ],
+  'an amount that is a number': [
+    calling('transferFromWallet', {
+      path: acme,
+      body: { ...transfer('1'), source: { asset: 'usdc', chain: 'base', amount: 5 } },
+    }),
+    '`/source/amount` in the body: expected a string with a decimal number, got the number 5. Did you mean `"5"`, in quotation marks?',
+  ],
+  'an owner by another name': [
+    calling('createWallet', { body: { chain_type: 'ethereum', owner: { key: aliceKey.publicKey } } }),
+    '`/owner` in the body: expected `user_id` or `public_key`, got an object with `key`. Did you mean `public_key`?',
+  ],
+  'an owner whose value shows its name': [
+    calling('createWallet', { body: { chain_type: 'ethereum', owner: { owner: 'did:service:x' } } }),
+    '`/owner` in the body: expected `user_id` or `public_key`, got an object with `owner`. Did you mean `user_id`?',
+  ],
+  'an owner without a name that fits': [
+    calling('createWallet', { body: { chain_type: 'ethereum', owner: { wallet: 'x' } } }),
+    '`/owner` in the body: expected `user_id` or `public_key`, got an object with `wallet`. Add `user_id` or `public_key`; /docs has examples.',
+  ],
+  'a misspelled wallet': [
+    calling('getWallet', { path: { wallet_id: 'ext_wal_alise' } }),
+    'The wallet `ext_wal_alise`: expected the id of a wallet of this app, got an id that no wallet has. Did you mean `ext_wal_alice`?',
+  ],
+  'the app secret as a bearer token': [
+    calling('listWallets', {}, (sandbox) => bearer(sandbox.appSecret)),
+    'The header `authorization`: expected HTTP Basic: `Basic` and base64 of `<app id>:<app secret>`, got `Bearer` with a text that is no token of a user; it may be the app secret. The app secret belongs into HTTP Basic, after the app id: `curl -u "<app id>:<app secret>"`.',
+  ],
   'a value of the wrong type': [
     calling('createWallet', { body: { chain_type: 5 } }),
     '`/chain_type` in the body: expected a string, got the number 5. Change `chain_type`; /docs has examples.',
@@ -472,7 +553,7 @@ export const mistakes: Readonly<Record<string, readonly [make: Make, hint: strin
   ],
   'a chain that the transfer does not have': [
     calling('transferFromWallet', { path: acme, body: transfer('1', 'solana') }),
-    'Wallet Acme (`ext_wal_acme-ethereum`): /source/chain: `solana` is not a chain of ethereum wallets; expected a combination that the server supports. Choose another one; the message says what is not supported, and /docs lists what is.',
+    '`/source/chain` in the body: expected a chain of ethereum wallets (`ethereum`, `arbitrum`, `avalanche`, `base`, …), got `solana`. Choose one of them, or a wallet of the other chain type.',
   ],
   'an archived wallet': [
     archivedAnd(({ id }) => calling('walletRpc', { path: { wallet_id: id }, body: hello })),

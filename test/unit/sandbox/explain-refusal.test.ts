@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { keyNames } from '../../../mocks/authorization-keys.ts';
 import control from '../../../openapi/control-plane.json' with { type: 'json' };
 import document from '../../../openapi/openapi.json' with { type: 'json' };
+import { bodyShapes } from '../../../src/generated/body-shapes.ts';
 import { errorCatalogue } from '../../../src/generated/errors.ts';
 import { operations } from '../../../src/generated/operations.ts';
 import type { RefusedRequest } from '../../../src/ports/refusals.ts';
@@ -10,7 +11,10 @@ import { errorTexts } from '../../../src/sandbox/why/error-texts.ts';
 import { explainRefusals } from '../../../src/sandbox/why/explain-refusal.ts';
 import { nearestName } from '../../../src/sandbox/why/nearest.ts';
 
-const explainer = explainRefusals({ prefix: 'service', operations: Object.values(operations), keyNames });
+const explainer = explainRefusals({
+  ...{ prefix: 'service', operations: Object.values(operations), keyNames },
+  shapes: bodyShapes,
+});
 const explain = (each: RefusedRequest) => explainer(each)!;
 const codes = Object.keys(errorCatalogue) as (keyof typeof errorCatalogue)[];
 
