@@ -19,6 +19,7 @@ import type {
 } from './generated/schemas.ts';
 import { denialBehindFunds } from './policy-trace.ts';
 import { nearestName } from './why/nearest.ts';
+import { listOf } from './why/problem.ts';
 
 // Reads the names of resources to which the rows of lists refer. Each function reads all names for a page with one
 // statement.
@@ -222,29 +223,20 @@ export async function refusedResources(
   }
   const atMs = wallet?.archivedAtMs ?? null;
   const archived = wallet === null || atMs === null ? undefined : { walletId: wallet.id, atMs };
-  const nearestWallet = wallet === null ? await nearestWalletTo(em, appId, walletId ?? '') : undefined;
+  const nearestWallet = wallet === null ? await nearestWalletTo(em, appId, walletId) : undefined;
   return { names, members, units, archived, nearestWallet, denial };
 }
 
-/** The number of wallets whose external ids are compared with a misspelled one. */
-const MAX_COMPARED = 1_000;
-
 /** Returns the `ext_wal_` id of the wallet of the app that is spelled most similarly. */
-async function nearestWalletTo(
-  em: SqlEntityManager,
-  appId: string,
-  walletId: string,
-): Promise<string | undefined> {
-  if (!walletId.startsWith(EXTERNAL_PREFIX)) return undefined;
+async function nearestWalletTo(em: SqlEntityManager, appId: string, id = ''): Promise<string | undefined> {
+  if (!id.startsWith(EXTERNAL_PREFIX)) return undefined;
   const wallets = await em.find(
     WalletEntity,
     { appId, externalId: { $ne: null }, archivedAtMs: null },
-    { fields: ['id', 'externalId'], orderBy: { id: 'asc' }, limit: MAX_COMPARED, disableIdentityMap: true },
+    { fields: ['id', 'externalId'], orderBy: { id: 'asc' }, limit: 1_000, disableIdentityMap: true },
   );
-  const nearest = nearestName(
-    walletId.slice(EXTERNAL_PREFIX.length),
-    wallets.flatMap(({ externalId }) => externalId ?? []),
-  );
+  const known = wallets.map(({ externalId }) => externalId ?? '');
+  const nearest = nearestName(id.slice(EXTERNAL_PREFIX.length), known);
   return nearest === undefined ? undefined : `${EXTERNAL_PREFIX}${nearest}`;
 }
 
@@ -293,8 +285,7 @@ function membersText({ members }: SandboxOwner): string {
     .slice(0, MAX_MEMBERS)
     .map(({ name, id }) => name?.toLowerCase() ?? `…${id.slice(-SHOWN_ID)}`);
   const more = members.length - shown.length;
-  const all = more > 0 ? [...shown, `${more} more`] : shown;
-  return all.length < 2 ? all.join('') : `${all.slice(0, -1).join(', ')} and ${all.at(-1)}`;
+  return listOf(more > 0 ? [...shown, `${more} more`] : shown);
 }
 
 type Refused = Parameters<ReadResources>[0];
