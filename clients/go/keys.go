@@ -14,9 +14,11 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -128,7 +130,11 @@ func (c *Client) UserSigner(ctx context.Context, userJWT string) (Signer, time.T
 // ImportWallet imports a private key, or a phrase. `wallet` has its address, chain_type and entropy_type; `fields` has
 // more of the new wallet, such as its owner.
 func (c *Client) ImportWallet(ctx context.Context, secret []byte, wallet, fields map[string]any) (*Wallet, error) {
-	submitted := maps.Clone(wallet)
+	if len(secret) == 0 {
+		return nil, fmt.Errorf("%w: the secret is empty", ErrArgument)
+	}
+	submitted := object{}
+	maps.Copy(submitted, wallet)
 	submitted["encryption_type"] = "HPKE"
 	var recipient WalletInitImportResponse
 	if err := c.Post(ctx, "/v1/wallets/import/init", submitted, &recipient); err != nil {
@@ -167,15 +173,29 @@ type WebhookEvent struct {
 	Payload []byte `json:"-"`
 }
 
-// VerifyWebhook returns the event in the bytes that arrived, or an error if they are not genuine.
+// ErrWebhook says that a webhook is not genuine, or that its secret is empty or malformed.
+var ErrWebhook = errors.New("the webhook is refused")
+
+// VerifyWebhook returns the event in the bytes that arrived, or an ErrWebhook if they are not genuine.
 func VerifyWebhook(secret string, headers http.Header, body []byte) (*WebhookEvent, error) {
-	webhook, err := standardwebhooks.NewWebhook(secret)
+	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(strings.TrimSpace(secret), "whsec_"))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: its secret is malformed", ErrWebhook)
 	}
-	if err := webhook.Verify(body, headers); err != nil {
-		return nil, err
+	// The library takes an empty key, with which everyone can sign.
+	if len(key) == 0 {
+		return nil, fmt.Errorf("%w: its secret is empty", ErrWebhook)
+	}
+	webhook, err := standardwebhooks.NewWebhookRaw(key)
+	if err == nil {
+		err = webhook.Verify(body, headers)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrWebhook, err)
 	}
 	event := &WebhookEvent{ID: headers.Get("webhook-id"), Payload: body}
-	return event, json.Unmarshal(body, event)
+	if json.Unmarshal(body, event) != nil || event.Type == "" {
+		return nil, fmt.Errorf("%w: the body is not an event", ErrWebhook)
+	}
+	return event, nil
 }

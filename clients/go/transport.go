@@ -188,6 +188,9 @@ func (c *caller) attempt(request *http.Request, body []byte) (*http.Response, []
 	return response, answer, nil
 }
 
+// ErrArgument says that a call was refused before anything was sent.
+var ErrArgument = errors.New("an argument is refused")
+
 // ErrPathParameter says that a parameter of a path is empty, `.` or `..`: the request would go to another resource.
 var ErrPathParameter = errors.New("a parameter of the path is empty or dots")
 

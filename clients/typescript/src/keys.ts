@@ -1,4 +1,5 @@
 import { generateKeyPairSync } from 'node:crypto';
+import { isUint8Array } from 'node:util/types';
 import { Chacha20Poly1305 } from '@hpke/chacha20poly1305';
 import { CipherSuite, DhkemP256HkdfSha256, HkdfSha256 } from '@hpke/core';
 import type { CallOptions, Client, components, Input, Output } from './client.ts';
@@ -65,6 +66,9 @@ export async function importPrivateKey(
   imported: ImportedWallet,
 ): Promise<Output<'submitWalletImport'>> {
   const { address, chain_type, privateKey, ...rest } = imported;
+  // The message is without the value, which is a key.
+  if (!isUint8Array(privateKey) || privateKey.length === 0)
+    throw new TypeError("privateKey must be bytes, such as Buffer.from(hex, 'hex'), and not empty");
   const wallet = { address, chain_type, encryption_type: 'HPKE', entropy_type: 'private-key' } as const;
   const { encryption_public_key } = await client.initWalletImport({ body: wallet });
   const recipientPublicKey = await suite.kem.deserializePublicKey(fromBase64(encryption_public_key));

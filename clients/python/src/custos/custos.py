@@ -347,6 +347,9 @@ class Custos(Client):
 
     def import_wallet(self, secret: bytes, wallet: dict[str, Any], **fields: Any) -> Wallet:
         """Imports a private key, or a phrase. `wallet` has its `address`, `chain_type` and `entropy_type`."""
+        # The message is without the value, which is a key.
+        if not isinstance(secret, bytes) or not secret:
+            raise ValueError("the secret must be bytes, such as bytes.fromhex(text), and not empty")
         http, wallet = self.get_httpx_client(), {"encryption_type": "HPKE", **wallet}
         key = http.post("/v1/wallets/import/init", json=wallet).json()["encryption_public_key"]
         submission = {**fields, "wallet": {**wallet, **seal(secret, key)}}

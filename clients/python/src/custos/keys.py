@@ -68,7 +68,7 @@ def seal(secret: bytes, encryption_public_key: str) -> dict[str, str]:
 
 
 class WebhookError(Exception):
-    """The webhook was changed, is too old, or was signed with another secret."""
+    """The webhook was changed, is too old, or was signed with another secret; or the secret is empty or malformed."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,15 @@ def verify_webhook(secret: str, headers: Headers, body: bytes | str) -> WebhookE
     """The event in the bytes that arrived. Raises WebhookError if they are not genuine."""
     by_name = {name.lower(): value for name, value in headers.items()}
     try:
-        payload = Webhook(secret).verify(body, by_name)
+        key = base64.b64decode((secret or "").strip().removeprefix("whsec_"), validate=True)
+    except ValueError:
+        raise WebhookError("the secret is malformed") from None
+    if not key:
+        raise WebhookError("the secret is empty")
+    try:
+        payload = Webhook(key).verify(body, by_name)
     except (WebhookVerificationError, ValueError) as error:
         raise WebhookError(str(error)) from error
+    if not isinstance(payload, dict) or not isinstance(payload.get("type"), str):
+        raise WebhookError("the body is not an event")
     return WebhookEvent(by_name["webhook-id"], payload["type"], payload)
