@@ -19,11 +19,17 @@ const order = [
   'going-to-production',
 ];
 
+/** The order of docs/: what a newcomer reads first, then production. Files that are not listed follow by name. */
+const manualOrder = [
+  ...['sandbox', 'commands', 'signing', 'policies', 'webhooks', 'json-rpc', 'clients', 'testing-library'],
+  ...['ci', 'contract-tests', 'what-is-real', 'divergences', 'production', 'backups', 'monitoring', 'audit'],
+];
+
 /** Renders a module with the script and the style sheet of /docs, and the guides as HTML. */
 export async function renderPages(root: string): Promise<string> {
   const guides = [
     ...pagesBelow(root, 'docs/guides', 'guides/', order),
-    ...pagesBelow(root, 'docs', '', ['sandbox']),
+    ...pagesBelow(root, 'docs', '', manualOrder),
     ...pagesBelow(root, 'docs/reference', 'reference/', []),
   ];
   const written = await writtenGuides(root);

@@ -98,6 +98,15 @@ for (const block of main?.querySelectorAll<HTMLElement>('.block') ?? []) {
   block.append(copyButton(() => block.querySelector('code')?.textContent ?? '', 'the code'));
 }
 
+/** In a sandbox, links to its inspector. Other servers have none. */
+async function linkInspector(): Promise<void> {
+  const { caFile, origin } = await settings();
+  if (caFile === undefined || origin !== undefined) return;
+  document.querySelector('header nav')?.append(element('a', { href: '/' }, 'Inspector'));
+  contents?.prepend(element('p', { class: 'to-inspector' }, element('a', { href: '/' }, 'Inspector')));
+}
+linkInspector().catch(() => undefined);
+
 document.documentElement.classList.add('has-script');
 if (document.body.dataset.page === 'reference') {
   window.addEventListener('hashchange', () => void show());

@@ -46,8 +46,10 @@ function rowItem(row: ShownRow, schemas: Schemas): HTMLElement {
   const facts = factsOf(row.schema, schemas);
   const shown = element('div', { class: 'row' }, element('p', { class: 'title' }, ...title), ...facts);
   if (below.length === 0) return shown;
-  const details = element('details', {}, element('summary', {}, titleOfRows(below)));
+  const summary = element('summary', {}, `Show ${titleOfRows(below)}`);
+  const details = element('details', {}, summary);
   details.addEventListener('toggle', () => {
+    summary.textContent = `${details.open ? 'Hide' : 'Show'} ${titleOfRows(below)}`;
     if (details.open && details.childElementCount === 1) details.append(list(below, schemas));
   });
   shown.append(details);
@@ -60,8 +62,8 @@ function rowItem(row: ShownRow, schemas: Schemas): HTMLElement {
  */
 function titleOfRows(rows: readonly Row[]): string {
   const isBranch = rows.every(({ isBranch: is }) => is === true);
-  if (isBranch) return `Show the ${rows.length} variants`;
-  return rows.length === 1 ? 'Show 1 property' : `Show ${rows.length} properties`;
+  if (isBranch) return rows.length === 1 ? 'the variant' : `the ${rows.length} variants`;
+  return rows.length === 1 ? '1 property' : `${rows.length} properties`;
 }
 
 function factsOf(given: Schema, schemas: Schemas): HTMLElement[] {

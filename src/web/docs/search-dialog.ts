@@ -70,6 +70,11 @@ export function createSearchDialog(): HTMLDialogElement {
       choose(chosen + (event.key === 'ArrowDown' ? 1 : -1));
     }
     if (event.key === 'Enter') options()[chosen]?.click();
+    // In a field of the type search, the browser would only clear the text at the first press.
+    if (event.key === 'Escape') {
+      event.preventDefault();
+      dialog.close();
+    }
   });
   list.addEventListener('click', ({ target }) => {
     if ((target as HTMLElement).closest('a') !== null) dialog.close();
