@@ -11,7 +11,6 @@ import type { SandboxAction } from '../../../sandbox/generated/schemas.ts';
 import { readApi } from '../api.ts';
 import { control } from '../control.ts';
 import { inWords, shortened, toneOf } from '../names.ts';
-import { Amount } from '../parts/amount.tsx';
 import { Named } from '../parts/copy.tsx';
 import { DetailPanel } from '../parts/detail-panel.tsx';
 import { Fact } from '../parts/fact.tsx';
@@ -27,6 +26,7 @@ import { everyPage, useLoaded, useReload } from '../parts/use-loaded.tsx';
 import type { Column } from '../parts/virtual-table.tsx';
 import { hrefOf } from '../routes.ts';
 import { Address } from '../wallets/address.tsx';
+import { Amount } from '../wallets/amount.tsx';
 
 const columns: readonly Column<SandboxAction>[] = [
   { title: 'Action', slot: 'lead', cell: (action) => <What action={action} /> },

@@ -2,7 +2,6 @@ import { useSignal } from '@preact/signals';
 import { Link, Upload } from 'lucide';
 import type { ChainLog, ChainTransaction, SandboxChain } from '../../../sandbox/generated/schemas.ts';
 import { control } from '../control.ts';
-import { Amount } from '../parts/amount.tsx';
 import { Copy, Named } from '../parts/copy.tsx';
 import { DecodedItem } from '../parts/decoded-item.tsx';
 import { DetailPanel } from '../parts/detail-panel.tsx';
@@ -19,6 +18,7 @@ import { goTo, route } from '../router.tsx';
 import { hrefOf } from '../routes.ts';
 import { shortAddress } from '../texts.ts';
 import { Address } from '../wallets/address.tsx';
+import { Amount } from '../wallets/amount.tsx';
 
 const columns: readonly Column<ChainTransaction>[] = [
   { title: 'What', slot: 'lead', cell: (transaction) => whatOf(transaction) },

@@ -10,7 +10,6 @@ import { readApi } from '../api.ts';
 import { clock } from '../clock-feed.ts';
 import { control } from '../control.ts';
 import { inWords, shortened, toneOf } from '../names.ts';
-import { Amount } from '../parts/amount.tsx';
 import { Named } from '../parts/copy.tsx';
 import { DetailPanel } from '../parts/detail-panel.tsx';
 import { Fact } from '../parts/fact.tsx';
@@ -28,6 +27,7 @@ import type { Column } from '../parts/virtual-table.tsx';
 import { hrefOf } from '../routes.ts';
 import { finalityText, stepsOf, type TransactionStep } from '../transaction-steps.ts';
 import { Address } from '../wallets/address.tsx';
+import { Amount } from '../wallets/amount.tsx';
 
 const REREAD_MS = 2_000;
 const RELIST_MS = 10_000;
