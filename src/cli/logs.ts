@@ -50,7 +50,10 @@ async function printRequests(client: SandboxClient, flags: LogsFlags): Promise<v
   const query = { after, operations, status, code, wallet };
   const tell = (message: string): void => console.error(`custos: ${message}`);
   const observer = {
-    onStart: () => tell(`following the requests to ${client.url()}`),
+    onStart: () => {
+      const earlier = flags.after === undefined ? '; `--after start` shows the earlier ones too' : '';
+      tell(`following the requests to ${client.url()}${earlier}`);
+    },
     onDisconnect: (error: Error) => tell(`${error.message}; trying again`),
     onReconnect: () => tell('connected again'),
     onReset: () => tell('the log was emptied; the following requests arrived since then'),

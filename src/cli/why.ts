@@ -8,7 +8,7 @@ import { screenOf, wrap } from './shell/terminal.ts';
 const examples = `
 Examples:
   $ custos why
-  $ custos why 3f2b6c1e-7a48-4d0b-9c55-0a1b2c3d4e5f
+  $ custos why 3f2b6c1e
   $ custos why 3f2b6c1e-7a48-4d0b-9c55-0a1b2c3d4e5f --json
         the request, the response and everything around them`;
 
@@ -17,7 +17,10 @@ export function whyCommand(): Command {
   return addSandboxClientOptions(
     new Command('why')
       .description('explain a request to a running sandbox')
-      .argument('[request-id]', 'the x-request-id of the response (default: the last one that failed)'),
+      .argument(
+        '[request-id]',
+        'the x-request-id of the response, or its beginning (default: the last one that failed)',
+      ),
   )
     .addHelpText('after', examples)
     .action(async (given: string | undefined, flags: SandboxClientFlags) => {
@@ -29,27 +32,29 @@ export function whyCommand(): Command {
           return;
         }
         const exchange = await fetchRequest(client, id);
-        console.log(flags.json === true ? JSON.stringify(exchange) : explanation(exchange));
+        console.log(flags.json === true ? JSON.stringify(exchange) : explanation(exchange, client.url()));
       });
     });
 }
 
-function explanation(exchange: RecordedExchange): string {
+function explanation(exchange: RecordedExchange, url: string): string {
   const { why, events, transaction_ids: transactions, authorized_by: keys, request } = exchange;
   const facts: [string, readonly unknown[]][] = [
     ['body', request.body === null ? [] : [JSON.stringify(request.body)]],
     ['authorized by', keys],
     ['events', events.map(({ id, type }) => `${type} ${id}`)],
     ['transactions', transactions],
-    ...Object.entries(why?.evidence ?? {}).map(([name, value]): [string, readonly unknown[]] => [
-      name.replaceAll('_', ' '),
-      [typeof value === 'string' ? value : JSON.stringify(value)],
-    ]),
+    ...Object.entries(why?.evidence ?? {}).map(([name, value]): [string, readonly unknown[]] =>
+      // The texts count signatures from 1.
+      name === 'index'
+        ? ['signature', [Number(value) + 1]]
+        : [name.replaceAll('_', ' '), [typeof value === 'string' ? value : JSON.stringify(value)]],
+    ),
   ];
   return [
     requestLine({ ...exchange, hint: null }),
     ...(isStoredResponse(exchange) ? [STORED_RESPONSE] : []),
-    ...(why === null ? ['the request was not refused'] : reasons(exchange.id, why)),
+    ...(why === null ? ['the request was not refused'] : reasons(exchange.id, why, url)),
     ...facts.flatMap(([name, values]) => values.map((value) => `  ${name.padEnd(20)}  ${value}`)),
   ].join('\n');
 }
@@ -66,14 +71,15 @@ function isStoredResponse({ request, response }: RecordedExchange): boolean {
 
 type Why = NonNullable<RecordedExchange['why']>;
 
-function reasons(id: string, { kind, problems, repairs, docs }: Why): string[] {
+function reasons(id: string, { kind, problems, repairs, docs }: Why, url: string): string[] {
   const screen = screenOf();
   const steps = new Set(problems.map(({ next_step: step }) => step));
   return [
     ...problems.map(({ text }) => wrap(`${kind}: ${asStarted(text)}`, screen)),
     ...[...steps].map((step) => wrap(`  ${asStarted(step)}`, screen)),
-    ...repairs.flatMap((repair) => [`  ${repair.title}:`, `    ${commandOf(id, repair)}`]),
-    ...(docs === null ? [] : [`  See ${docs}`]),
+    // Two problems can have the same repair.
+    ...new Set(repairs.map((repair) => `  ${repair.title}:\n    ${commandOf(id, repair)}`)),
+    ...(docs === null ? [] : [`  See ${new URL(docs, url).href}`]),
   ];
 }
 

@@ -1,6 +1,7 @@
 import { chainNamed } from '../engine/assets/known-chains.ts';
 import { invalidField } from '../errors.ts';
 import type { Incentives, VaultRates } from '../ports/chains.ts';
+import { chainMeantBy } from './why/corrected-value.ts';
 
 // The interface of the simulated chains that the control plane uses.
 
@@ -265,7 +266,12 @@ export interface ControllableChains {
 export function requireSimulated(chains: ControllableChains, chain: string): string {
   const caip2 = chainNamed(chain)?.caip2 ?? chain;
   if (chains.has(caip2)) return caip2;
-  throw invalidField('/chain', `expected the CAIP-2 id or name of a simulated chain, got \`${chain}\``);
+  const meant = chainMeantBy(chain);
+  const question = meant !== undefined && chains.has(meant.caip2) ? `; did you mean \`${meant.name}\`?` : '';
+  throw invalidField(
+    '/chain',
+    `expected the CAIP-2 id or name of a simulated chain, got \`${chain}\`${question}`,
+  );
 }
 
 /**

@@ -1,9 +1,11 @@
-import { assetNamed } from '../engine/assets/known-assets.ts';
+import { assetNamed, assetsOf } from '../engine/assets/known-assets.ts';
 import { chainOfCaip2 } from '../engine/assets/known-chains.ts';
 import { invalidField } from '../errors.ts';
 import type { ControlContext } from './control-plane.ts';
 import { requireSimulated } from './controllable-chains.ts';
 import type { FundSandboxAddressRequest } from './generated/schemas.ts';
+import { nearestName } from './why/nearest.ts';
+import { listOf } from './why/problem.ts';
 
 // Deposits from the faucet of the simulated chains.
 
@@ -119,7 +121,13 @@ function tokenAddressOf(
   const chain = chainOfCaip2(caip2);
   const known = chain && assetNamed(chain, asset);
   if (known === undefined) {
-    throw invalidField('/asset', `\`${asset}\` has no known address on this chain; use \`token_address\``);
+    const names = chain === undefined ? [] : assetsOf(chain).map((each) => each.asset);
+    const nearest = nearestName(asset, names);
+    const next =
+      nearest === undefined ? 'any other token is named by its address' : `did you mean \`${nearest}\`?`;
+    const on = chain === undefined ? caip2 : chain.name;
+    const list = names.length === 0 ? 'that has a name' : `(${listOf(names.map((name) => `\`${name}\``))})`;
+    throw invalidField('/asset', `expected an asset of \`${on}\` ${list}, got \`${asset}\`; ${next}`);
   }
   return known.tokenAddress;
 }

@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import { ConfigError } from '../../config/config.ts';
 import type {
   RecordedExchange,
   RecordedRequest,
@@ -178,9 +179,24 @@ export function listRequests(
   return listPages((position) => fetchRequests(client, query, { after: position, waitMs: 0 }), after);
 }
 
-export function fetchRequest(client: SandboxClient, id: string): Promise<RecordedExchange> {
-  return client.call<RecordedExchange>('GET', `/requests/${encodeURIComponent(id)}`);
+/** Returns a request by its id, or by the beginning of its id if only one request of the log has it. */
+export async function fetchRequest(client: SandboxClient, id: string): Promise<RecordedExchange> {
+  const whole = /^[0-9a-f-]{4,35}$/.test(id) ? await wholeId(client, id) : id;
+  return client.call<RecordedExchange>('GET', `/requests/${encodeURIComponent(whole)}`);
 }
+
+async function wholeId(client: SandboxClient, beginning: string): Promise<string> {
+  const ids: string[] = [];
+  for await (const { id } of listRequests(client, { after: 'start' }))
+    if (id.startsWith(beginning)) ids.push(id);
+  if (ids.length > 1) {
+    const shown = ids.slice(-MAX_SHOWN).join(', ');
+    throw new ConfigError('ambiguous id:', [`${ids.length} requests begin with \`${beginning}\`: ${shown}`]);
+  }
+  return ids[0] ?? beginning;
+}
+
+const MAX_SHOWN = 5;
 
 /**
  * Returns the id of the last request in the log that was refused or whose connection was cut. Returns undefined if

@@ -143,7 +143,12 @@ describe('custos logs and why', () => {
     expect(why.output).toContain('validation: `/chain_type` is missing in the body, which has `chain_tipe`.');
     const change = '{"body":[{"op":"move","from":"/chain_tipe","path":"/chain_type"}]}';
     expect(why.output).toContain(`custos call replayRequest ${id} 'changes:=${change}'`);
-    expect(why.output).toContain('See /docs/errors/invalid_data');
+    expect(why.output).toContain(`See ${sandbox.baseUrl}/docs/errors/invalid_data`);
+    expect((await run('why', id.slice(0, 8), ...address())).output).toBe(why.output);
+    expect(await run('why', '00000000', ...address())).toMatchObject({
+      code: 1,
+      errors: 'custos: Request not found',
+    });
     expect(why.output).toContain('{"chain_tipe":"ethereum"}');
     expect((await run('why', ...address())).output).toBe(why.output);
     const whole = await run('why', id, '--json', ...address());
@@ -221,4 +226,14 @@ describe('custos logs and why', () => {
     expect((await feed.next()).done).toBe(true);
     client.close();
   });
+});
+
+test('custos faucet names the asset and the chain that were meant', async () => {
+  const faucet = (...args: string[]) =>
+    run('faucet', 'ext_wal_alice', '1', ...args, '--url', sandbox.baseUrl, '--ca-file', sandbox.caFile);
+  expect((await faucet('--asset', 'USDC')).errors).toContain(
+    'expected an asset of `base` (`eth`, `usdc` and `eurc`), got `USDC`; did you mean `usdc`?',
+  );
+  expect((await faucet('--asset', 'doubloon')).errors).toContain('any other token is named by its address');
+  expect((await faucet('--chain', 'bse')).errors).toContain('got `bse`; did you mean `base`?');
 });
