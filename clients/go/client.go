@@ -98,6 +98,7 @@ func sleep(ctx context.Context, wait time.Duration) error {
 type APIError struct {
 	Status    int            `json:"-"`
 	RequestID string         `json:"-"`
+	Header    http.Header    `json:"-"`
 	Code      string         `json:"code"`
 	Message   string         `json:"error"`
 	Data      map[string]any `json:"data"`
@@ -126,7 +127,28 @@ func apiErrorOf(response *http.Response, body []byte) *APIError {
 		failure = &APIError{Message: text}
 	}
 	failure.Status, failure.RequestID = response.StatusCode, response.Header.Get("x-request-id")
+	failure.Header = response.Header
 	return failure
+}
+
+// UnexpectedAnswerError is a status of success that is not from the API, such as a page of another server at a wrong
+// base URL.
+type UnexpectedAnswerError struct {
+	Status           int
+	ContentType, URL string
+}
+
+func (e *UnexpectedAnswerError) Error() string {
+	return fmt.Sprintf("%d %s from %s is not an answer of the API; is the base URL right?", e.Status, e.ContentType, e.URL)
+}
+
+func checked(response *http.Response, url string, body []byte) (*http.Response, error) {
+	contentType, _, _ := strings.Cut(response.Header.Get("content-type"), ";")
+	isJSON := contentType == "application/json" && json.Valid(body)
+	if response.StatusCode == http.StatusNoContent || contentType == "text/csv" || isJSON {
+		return response, nil
+	}
+	return nil, &UnexpectedAnswerError{response.StatusCode, cmp.Or(contentType, "without a type"), url}
 }
 
 type callKey struct{}
@@ -149,7 +171,8 @@ func editor(change func(*call)) RequestEditorFn {
 
 // SignedBy has these owners sign one request, instead of those of the client.
 func SignedBy(signers ...Signer) RequestEditorFn {
-	return editor(func(c *call) { c.signers = signers })
+	// Without signers, the request is not signed, even if the client has some.
+	return editor(func(c *call) { c.signers = append([]Signer{}, signers...) })
 }
 
 // IdempotencyKey gives one request a key of your own, such as the number of an order.

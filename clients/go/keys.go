@@ -29,22 +29,27 @@ import (
 // function too.
 type Signer func(payload []byte) (string, error)
 
-// KeySigner signs with a P-256 key: PKCS #8 as PEM, or as base64 of the DER.
+// KeySigner signs with a P-256 key: PEM (PKCS #8 or SEC 1), or base64 of the DER.
 func KeySigner(key string) (Signer, error) {
 	der, err := base64.StdEncoding.DecodeString(key)
-	if block, _ := pem.Decode([]byte(key)); block != nil {
+	block, rest := pem.Decode([]byte(key))
+	// OpenSSL writes the parameters before a key.
+	for block != nil && block.Type == "EC PARAMETERS" {
+		block, rest = pem.Decode(rest)
+	}
+	if block != nil {
 		der, err = block.Bytes, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: the key is neither PEM nor base64", ErrArgument)
 	}
-	parsed, err := x509.ParsePKCS8PrivateKey(der)
+	private, err := x509.ParseECPrivateKey(der)
 	if err != nil {
-		return nil, err
+		parsed, _ := x509.ParsePKCS8PrivateKey(der)
+		private, _ = parsed.(*ecdsa.PrivateKey)
 	}
-	private, isECDSA := parsed.(*ecdsa.PrivateKey)
-	if !isECDSA || private.Curve != elliptic.P256() {
-		return nil, errors.New("expected a private key on the curve P-256")
+	if private == nil || private.Curve != elliptic.P256() {
+		return nil, fmt.Errorf("%w: expected a private key on the curve P-256", ErrArgument)
 	}
 	return func(payload []byte) (string, error) {
 		digest := sha256.Sum256(payload)

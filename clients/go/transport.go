@@ -87,6 +87,9 @@ func (c *caller) prepare(request *http.Request, key string) ([]byte, error) {
 	}
 	signatures := make([]string, len(one.signers))
 	for index, sign := range one.signers {
+		if sign == nil {
+			return nil, fmt.Errorf("%w: a signer is nil", ErrArgument)
+		}
 		if signatures[index], err = sign(payload); err != nil {
 			return nil, err
 		}
@@ -129,7 +132,7 @@ func (c *caller) Do(unprepared *http.Request) (*http.Response, error) {
 	for failures := 1; ; failures++ {
 		response, answer, err := c.attempt(request, body)
 		if err == nil && response.StatusCode < 300 {
-			return response, nil
+			return checked(response, request.URL.String(), answer)
 		}
 		if err == nil {
 			failure := apiErrorOf(response, answer)

@@ -117,6 +117,8 @@ class Case:
             text = str(error).replace(f"(request {error.request_id})", "(request *)")
             facts = {"status": error.status, "code": error.code, "message": error.message, "text": text}
             return {"error": {"kind": "api", **facts}}
+        except custos.UnexpectedAnswerError as error:
+            return {"error": {"kind": "answer", "text": str(error).replace(error.url, "*")}}
         except custos.WebhookError:
             return {"error": {"kind": "webhook"}}
         except httpx.TimeoutException:
@@ -169,6 +171,9 @@ class Case:
     def userSigner(self, client: custos.Custos, step: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
         self.signers[step["as"]], expires_at = client.user_signer(step["jwt"])
         return {"expires_at": expires_at}
+
+    def keySigner(self, client: custos.Custos, step: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
+        return {"signature": custos.key_signer(step["key"])(b"{}")}
 
     def __getattr__(self, name: str) -> Any:
         return {"import": self.import_wallet, "export": self.export_wallet}[name]

@@ -2,7 +2,14 @@ import { createHmac } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import canonicalize from 'canonicalize';
-import { ApiError, type CallOptions, ConnectionError, createClient, keySigner } from './src/client.ts';
+import {
+  ApiError,
+  type CallOptions,
+  ConnectionError,
+  createClient,
+  keySigner,
+  UnexpectedAnswerError,
+} from './src/client.ts';
 import { exportPrivateKey, importPrivateKey, userSigner } from './src/keys.ts';
 import type { Signer } from './src/signing.ts';
 import { verifyWebhook, WebhookVerificationError } from './src/webhooks.ts';
@@ -170,6 +177,10 @@ async function runCase({ name, client: settings = {}, setup = [], steps, arrived
             options,
           ),
         };
+      case 'keySigner': {
+        const { sign } = keySigner((step as unknown as { key: string }).key);
+        return { signature: await sign(Buffer.from('{}')) };
+      }
       case 'verify':
         return verify(step as unknown as VerifyStep);
       default: {
@@ -235,6 +246,8 @@ function describe(error: Error): object {
     return { kind: 'api', status, code, message, text };
   }
   if (error instanceof ConnectionError) return { kind: error.isTimeout ? 'timeout' : 'connection' };
+  if (error instanceof UnexpectedAnswerError)
+    return { kind: 'answer', text: error.message.replace(error.url, '*') };
   if (error instanceof WebhookVerificationError) return { kind: 'webhook' };
   if (error instanceof TypeError) return { kind: 'argument' };
   throw error;

@@ -4,6 +4,7 @@ package ethsigner
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/big"
 	"net/url"
 
@@ -17,9 +18,15 @@ import (
 // TransactOpts returns options with which bindings and contracts send transactions of a wallet. The key never leaves
 // the service. `editors` go with each request for a signature, such as SignedBy.
 func TransactOpts(ctx context.Context, client *custos.Client, walletID string, chainID *big.Int, editors ...custos.RequestEditorFn) (*bind.TransactOpts, error) {
+	if chainID == nil {
+		return nil, errors.New("transactions need the id of a chain")
+	}
 	found, err := client.GetWalletWithResponse(ctx, walletID, nil, editors...)
 	if err != nil {
 		return nil, err
+	}
+	if !common.IsHexAddress(found.JSON200.Address) {
+		return nil, fmt.Errorf("wallet %s is on %s, which is no EVM chain", walletID, found.JSON200.ChainType)
 	}
 	wallet := common.HexToAddress(found.JSON200.Address)
 	sign := func(from common.Address, transaction *types.Transaction) (*types.Transaction, error) {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
-import { ApiError, ConnectionError } from './errors.ts';
+import { ApiError, ConnectionError, UnexpectedAnswerError } from './errors.ts';
 import { type Lists, type Operations, operationTable } from './generated/operations.ts';
 import { canonicalPayload, type Signer } from './signing.ts';
 
@@ -93,6 +93,7 @@ export function createClient(options: ClientOptions): Client {
   const { now = Date.now, random = Math.random, newIdempotencyKey = randomUUID } = options;
   const { sleep = (ms, signal) => pause(ms, undefined, signal && { signal }) } = options;
   const { fetch = globalThis.fetch, prefix = 'service', retries: maxRetries = 3 } = options;
+  refuseNoNumbers(options);
   /** How far the clock of the server is ahead. */
   let clockOffsetMs = 0;
 
@@ -102,6 +103,7 @@ export function createClient(options: ClientOptions): Client {
     call: CallOptions = {},
     idempotencyKey = call.idempotencyKey,
   ): Promise<PreparedRequest> {
+    refuseNoNumbers(call);
     const { signers = options.signers ?? [], requestExpiryMs = options.requestExpiryMs } = call;
     const { method } = operation;
     const url = urlOf(options.baseUrl, operation.path, input);
@@ -137,8 +139,15 @@ export function createClient(options: ClientOptions): Client {
       throw new ConnectionError(error);
     }
     if (response.status >= 300) throw new ApiError(response, text);
-    const isJson = response.headers.get('content-type')?.startsWith('application/json');
-    return isJson ? JSON.parse(text) : text === '' ? undefined : text;
+    const type = response.headers.get('content-type')?.split(';')[0];
+    if (response.status === 204) return undefined;
+    if (type === 'text/csv') return text;
+    try {
+      if (type === 'application/json') return JSON.parse(text);
+    } catch {
+      // A proxy can call its page JSON.
+    }
+    throw new UnexpectedAnswerError(response, url);
   }
 
   function correctsClock(error: unknown, assumedOffsetMs: number): boolean {
@@ -204,6 +213,13 @@ export function createClient(options: ClientOptions): Client {
     prepare: (id: OperationId, input?: AnyInput, call?: CallOptions) =>
       prepare(operationTable[id], input, call),
   } as Client;
+}
+
+/** With NaN, no comparison would end the retries. */
+function refuseNoNumbers(options: Partial<ClientOptions>): void {
+  for (const name of ['retries', 'timeoutMs', 'requestExpiryMs'] as const)
+    if (options[name] !== undefined && !Number.isFinite(options[name]))
+      throw new TypeError(`${name} must be a finite number`);
 }
 
 /** Returns the URL as `fetch` sends it, because it is signed. */

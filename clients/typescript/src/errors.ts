@@ -44,6 +44,22 @@ function bodyOf(text: string): ErrorBody {
   }
 }
 
+/** A status of success that is not from the API, such as a page of another server at a wrong base URL. */
+export class UnexpectedAnswerError extends Error {
+  override readonly name = 'UnexpectedAnswerError';
+  readonly status: number;
+  readonly contentType: string;
+  readonly url: string;
+
+  constructor({ status, headers }: Response, url: string) {
+    const contentType = headers.get('content-type')?.split(';')[0] ?? 'without a type';
+    super(`${status} ${contentType} from ${url} is not an answer of the API; is the base URL right?`);
+    this.status = status;
+    this.contentType = contentType;
+    this.url = url;
+  }
+}
+
 /** There is no complete answer. The server may have executed the request. */
 export class ConnectionError extends Error {
   override readonly name = 'ConnectionError';

@@ -7,12 +7,14 @@ export interface Signer {
   sign(payload: Uint8Array): string | Promise<string>;
 }
 
-/** @param privateKey PEM, or base64 of PKCS #8. */
+/** @param privateKey a key on the curve P-256: PEM, or base64 of PKCS #8. */
 export function keySigner(privateKey: string): Signer {
   const isPem = privateKey.includes('-----BEGIN');
   const key = isPem
     ? createPrivateKey(privateKey)
     : createPrivateKey({ key: Buffer.from(privateKey, 'base64'), format: 'der', type: 'pkcs8' });
+  if (key.asymmetricKeyDetails?.namedCurve !== 'prime256v1')
+    throw new TypeError('expected a private key on the curve P-256');
   const secret = Buffer.from(key.export({ format: 'jwk' }).d as string, 'base64url');
   return {
     sign: (payload) =>

@@ -10,7 +10,7 @@ import document from '../../../openapi/openapi.json' with { type: 'json' };
 //
 // A letter after the status: `c` refuses as the API does, with a clock ten seconds ahead of that of the suite. `s`
 // accepts only the same headers as the attempt before, `n` only a later deadline that is
-// signed with the same idempotency key, `k` only the same key.
+// signed with the same idempotency key, `k` only the same key. `h` answers with a page, `j` with a page that it calls JSON.
 
 const SUITE_TIME = Date.UTC(2026, 0, 1);
 
@@ -69,7 +69,7 @@ function serve(): void {
     for await (const part of request.setEncoding('utf8')) text += part;
     const sent = text === '' ? String(request.url) : text;
     const script =
-      /(?:\/|"external_id":\s*")([\dcdjklnsxyz]+(?:-[\dcdjklnsxyz]+)*)(?="|\/archive$|$)/.exec(sent)?.[1] ??
+      /(?:\/|"external_id":\s*")([\dcdhjklnsxyz]+(?:-[\dcdhjklnsxyz]+)*)(?="|\/archive$|$)/.exec(sent)?.[1] ??
       '501';
     const answers = script.split('-');
     const attempt = attempts.get(script) ?? 0;
@@ -83,7 +83,7 @@ function serve(): void {
     if (answer.endsWith('z')) response.setHeader('retry-after', '0');
     if (status === 302) response.setHeader('location', '/v1/wallets/200');
     if (answer.endsWith('c')) response.setHeader('date', new Date(SUITE_TIME + 10_000).toUTCString());
-    const isPage = status !== 200;
+    const isPage = status !== 200 || /[hj]$/.test(answer);
     const isJson = !isPage || /[cj]$/.test(answer);
     response.writeHead(status, { 'content-type': isJson ? 'application/json' : 'text/html' });
     if (answer.endsWith('d')) {

@@ -159,6 +159,7 @@ func (r *runner) run(suiteCase object) []byte {
 
 func outcomeOf(ok object, err error) object {
 	var answered *custos.APIError
+	var unexpected *custos.UnexpectedAnswerError
 	var network *url.Error
 	var tooLarge *http.MaxBytesError
 	failure := object{}
@@ -173,6 +174,8 @@ func outcomeOf(ok object, err error) object {
 		if answered.Code != "" {
 			failure["code"] = answered.Code
 		}
+	case errors.As(err, &unexpected):
+		failure = object{"kind": "answer", "text": strings.Replace(err.Error(), unexpected.URL, "*", 1)}
 	case errors.Is(err, custos.ErrWebhook):
 		failure["kind"] = "webhook"
 	case errors.Is(err, custos.ErrPathParameter), errors.Is(err, custos.ErrArgument):
@@ -232,6 +235,12 @@ func (r *runner) do(client *custos.Client, step object) (object, error) {
 	case "export":
 		secret, err := client.ExportWallet(ctx, step["wallet_id"].(string), r.editors(step)...)
 		return object{"secret": secret}, err
+	case "keySigner":
+		sign, err := custos.KeySigner(step["key"].(string))
+		if err != nil {
+			return nil, err
+		}
+		return object{"signature": must(sign([]byte("{}")))}, nil
 	case "verify":
 		return verify(step)
 	}

@@ -1,6 +1,6 @@
 """A client for Custos."""
 
-from .custos import ApiError, Custos, iterate, iterate_async
+from .custos import ApiError, Custos, UnexpectedAnswerError, iterate, iterate_async
 from .keys import Recipient, Signer, WebhookError, WebhookEvent, key_signer, seal, signed_payload, verify_webhook
 
 __all__ = [
@@ -8,6 +8,7 @@ __all__ = [
     "Custos",
     "Recipient",
     "Signer",
+    "UnexpectedAnswerError",
     "WebhookError",
     "WebhookEvent",
     "iterate",

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import json
 import math
 import random
 import re
@@ -49,13 +50,41 @@ class ApiError(Exception):
         self.message: str = body["error"]
         self.data: dict[str, Any] | None = body.get("data")
         self.request_id: str | None = response.headers.get("x-request-id")
-        super().__init__(self.message)
+        self.headers = response.headers
+        # `pickle` makes the error of its arguments.
+        super().__init__(response)
 
     def __str__(self) -> str:
         code = f" {self.code}" if self.code else ""
         hint = f"; hint: {self.data['hint']}" if self.data and "hint" in self.data else ""
         request = f" (request {self.request_id})" if self.request_id else ""
         return f"{self.status}{code}: {self.message.removesuffix('.')}{hint}{request}"
+
+
+class UnexpectedAnswerError(Exception):
+    """A status of success that is not from the API, such as a page of another server at a wrong base URL."""
+
+    def __init__(self, status: int, content_type: str, url: str) -> None:
+        self.status, self.content_type, self.url = status, content_type, url
+        super().__init__(status, content_type, url)
+
+    def __str__(self) -> str:
+        what = f"{self.status} {self.content_type} from {self.url}"
+        return f"{what} is not an answer of the API; is the base URL right?"
+
+
+def _checked(response: httpx.Response, request: httpx.Request) -> httpx.Response:
+    content_type = response.headers.get("content-type", "without a type").partition(";")[0]
+    if response.status_code == 204 or content_type == "text/csv":
+        return response
+    try:
+        if content_type == "application/json":
+            json.loads(response.content)
+            return response
+    except ValueError:
+        # A proxy can call its page JSON.
+        pass
+    raise UnexpectedAnswerError(response.status_code, content_type, str(request.url))
 
 
 @dataclass(frozen=True)
@@ -76,6 +105,16 @@ class Options:
     new_key: Callable[[], str] = lambda: str(uuid.uuid4())
     sleep: Callable[[float], Any] = time.sleep
     sleep_async: Callable[[float], Awaitable[Any]] = asyncio.sleep
+
+    def __post_init__(self) -> None:
+        _refuse_no_numbers(retries=self.retries, request_expiry_ms=self.request_expiry_ms)
+
+
+def _refuse_no_numbers(**options: float | None) -> None:
+    """With NaN, no comparison would end the retries."""
+    for name, value in options.items():
+        if value is not None and not math.isfinite(value):
+            raise ValueError(f"{name} must be a finite number")
 
 
 class OptionalOptions(TypedDict, total=False):
@@ -147,8 +186,8 @@ class _Addresses:
 
     def build_request(self, method: str, url: httpx.URL | str, **options: Any) -> httpx.Request:
         path = str(url).partition("?")[0]
-        if path.startswith("/") and not {"", ".", ".."}.isdisjoint(path.split("/")[1:]):
-            raise ValueError(f"a parameter of the path {path} is empty or dots")
+        if path.startswith("/") and not {"", ".", "..", "None"}.isdisjoint(path.split("/")[1:]):
+            raise ValueError(f"a parameter of the path {path} is empty, None or dots")
         return super().build_request(method, url, **options)  # type: ignore[misc, no-any-return]
 
 
@@ -216,7 +255,7 @@ class Transport(httpx.BaseTransport, httpx.AsyncBaseTransport):
             outcome = yield None
             assert outcome is not None
             if isinstance(outcome, httpx.Response) and outcome.status_code < 300:
-                return outcome
+                return _checked(outcome, request)
             if not was_corrected and self._corrects_clock(outcome, assumed_skew_ms):
                 was_corrected = True
                 # The refusal may have used up the key. After a retry, the key stays: an attempt may have been executed.
@@ -315,6 +354,7 @@ class Custos(Client):
         timeout_s: float = 30,
         **options: Unpack[OptionalOptions],
     ) -> None:
+        _refuse_no_numbers(timeout_s=timeout_s)
         base_path = httpx.URL(base_url).path.rstrip("/")
         # Reading all authorities takes time, so both share them.
         context = verify if isinstance(verify, ssl.SSLContext) else httpx.create_ssl_context(verify)
