@@ -15,7 +15,9 @@ The same text is the help of an operation: custos call createWallet --help.
 
 Examples:
   $ custos describe createWallet
+  $ custos describe createWallet owner
   $ custos describe walletRpc personal_sign
+  $ custos describe walletRpc eth_sendTransaction params.transaction
   $ custos describe createPolicy --example > policy.json
   $ custos describe walletRpc transfer --example`;
 
@@ -25,11 +27,13 @@ export function describeCommand(): Command {
     .description('show the parameters, the body, the errors and an example of an operation')
     .argument('<operation>', 'an operationId, such as walletRpc')
     .argument('[kind]', 'a kind of body, such as personal_sign')
+    .argument('[field]', 'only this field of the body, such as owner or params.transaction')
     .option('--example', 'print only a valid body')
     .option('--json', 'print one JSON object')
     .addHelpText('after', examples)
-    .action(async (id: string, kind: string | undefined, { example, json }: DescribeFlags) => {
-      const described = await describedAs(id, kind);
+    .action(async (id: string, ...rest: [string | undefined, string | undefined, DescribeFlags]) => {
+      const [kind, field, { example, json }] = rest;
+      const described = await describedAs(id, kind, field);
       if (json === true) return console.log(JSON.stringify(described));
       if (example !== true) return console.log(operationText(described));
       const [body] = Object.values(described.examples);
@@ -46,26 +50,39 @@ export async function operationHelp(args: readonly string[]): Promise<string | u
   const [command, id = ''] = args;
   if (command !== 'call' || id.startsWith('-') || !args.some((arg) => arg === '--help' || arg === '-h'))
     return undefined;
-  return operationText(await describedAs(id, undefined));
+  return operationText(await describedAs(id));
 }
 
 /**
  * Describes an operation.
  *
- * @throws ConfigError for an unknown operation or kind.
+ * @param kind a kind of body, or the path of a field if the operation has no such kind.
+ * @throws ConfigError for an unknown operation, kind or field.
  */
-async function describedAs(id: string, kind: string | undefined): Promise<DescribedOperation> {
-  const [{ findOperation }, { describeOperation }] = await Promise.all([
+async function describedAs(id: string, kind?: string, field?: string): Promise<DescribedOperation> {
+  const [{ findOperation }, { describeOperation, fieldsAt }] = await Promise.all([
     import('../../tools/client/call-operation.ts'),
     import('../../tools/contract/describe-operation.ts'),
   ]);
-  const described = describeOperation(findOperation(id).id)!;
-  if (kind === undefined) return described;
-  const { kinds } = described;
-  if (kinds?.values.includes(kind) === true) return describeOperation(id, kind)!;
-  const known = kinds === null ? 'no kind of body' : `one of ${kinds.values.join(', ')}`;
-  throw invalidOption(`\`${id}\`: expected ${known}, got \`${kind}\``);
+  const whole = describeOperation(findOperation(id).id)!;
+  if (kind === undefined) return whole;
+  const { kinds } = whole;
+  const isKind = kinds?.values.includes(kind) === true;
+  const described = isKind ? describeOperation(id, kind)! : whole;
+  const path = isKind ? field : kind;
+  if (path === undefined) return described;
+  const body = fieldsAt(described.body, path);
+  if (body !== undefined && (isKind || field === undefined))
+    return { ...described, description: '', parameters: [], errors: [], body };
+  const names = described.body.filter(({ depth }) => depth === 0).map(({ name }) => name);
+  const known = [
+    kinds === null ? 'no kind of body' : `one of ${kinds.values.join(', ')}`,
+    ...(names.length === 0 ? [] : [`a field such as ${names.slice(0, MAX_NAMES).join(', ')}`]),
+  ];
+  throw invalidOption(`\`${id}\`: expected ${isKind ? known.at(-1) : known.join(', or ')}, got \`${path}\``);
 }
+
+const MAX_NAMES = 12;
 
 function operationText(described: DescribedOperation, screen: Screen = screenOf()): string {
   const { operation, method, path, summary, description, parameters, body, kinds, errors } = described;

@@ -97,12 +97,14 @@ function describe(
 
 function fieldsOf(schema: Node, follow: (node: unknown) => Node, depth: number): DescribedField[] {
   if (depth >= MAX_DEPTH) return [];
-  const object = objectIn(schema, follow);
+  const [object, ...others] = objectsIn(schema, follow);
+  if (object === undefined) return [];
+  if (others.length > 0) return alternativeFields([object, ...others], follow, depth);
   const required = new Set((object.required ?? []) as readonly string[]);
   return Object.entries((object.properties ?? {}) as Record<string, Node>)
     .map(([name, given]) => {
       const value = follow(given);
-      const description = oneLine(given.description ?? value.description);
+      const description = withExample(oneLine(given.description ?? value.description), value);
       const type = typeOf(value, follow);
       return { name, value, own: { name, depth, type, is_required: required.has(name), description } };
     })
@@ -110,17 +112,64 @@ function fieldsOf(schema: Node, follow: (node: unknown) => Node, depth: number):
     .flatMap(({ value, own }) => [own, ...fieldsOf(value, follow, depth + 1)]);
 }
 
+/** The maximum number of fields of all alternatives of a union. The reference shows longer ones, folded. */
+const MAX_ALTERNATIVE_FIELDS = 24;
+
+/** Returns the fields of each alternative of a union, without the fields in these. */
+function alternativeFields(
+  objects: readonly Node[],
+  follow: (node: unknown) => Node,
+  depth: number,
+): DescribedField[] {
+  const all = objects.map((object) => fieldsOf(object, follow, depth).filter((each) => each.depth === depth));
+  const isCommon = (name: string): boolean => all.every((own) => own.some((each) => each.name === name));
+  const fields = all.flatMap((own, index) =>
+    own
+      .filter(({ name }) => index === 0 || !isCommon(name))
+      .map((each) => {
+        if (isCommon(each.name)) return each;
+        const word = index === 0 ? 'either' : 'or';
+        return { ...each, description: `(${word}) ${each.description}`.trim() };
+      }),
+  );
+  return fields.length > MAX_ALTERNATIVE_FIELDS ? [] : fields;
+}
+
+const MAX_EXAMPLE = 60;
+
+/** Adds the example of a text to its description, unless the description has it. */
+function withExample(description: string, { examples }: Node): string {
+  const [example] = (examples ?? []) as readonly unknown[];
+  if (typeof example !== 'string' || example.length > MAX_EXAMPLE || description.includes(example))
+    return description;
+  return `${description} For example \`${example}\`.`.trim();
+}
+
 /**
- * Returns the object that a schema describes: the schema itself, the items of a list, or the only object among
+ * Returns the objects that a schema describes: the schema itself, the items of a list, or the objects among
  * alternatives.
  */
-function objectIn(schema: Node, follow: (node: unknown) => Node): Node {
-  if (schema.properties !== undefined) return schema;
-  if (schema.items !== undefined) return objectIn(follow(schema.items), follow);
-  const objects = alternativesOf(schema, follow)
-    .map((each) => objectIn(each, follow))
-    .filter(({ properties }) => properties !== undefined);
-  return objects.length === 1 ? objects[0]! : {};
+function objectsIn(schema: Node, follow: (node: unknown) => Node): Node[] {
+  if (schema.properties !== undefined) return [schema];
+  if (schema.items !== undefined) return objectsIn(follow(schema.items), follow);
+  return alternativesOf(schema, follow).flatMap((each) => objectsIn(each, follow));
+}
+
+/**
+ * Returns a field with the fields in it, as the root of a tree. Undefined if there is no such field.
+ *
+ * @param path the names of the field and of those around it, such as `params.transaction`.
+ */
+export function fieldsAt(fields: readonly DescribedField[], path: string): DescribedField[] | undefined {
+  let part = fields;
+  for (const [depth, name] of path.split('.').entries()) {
+    const at = part.findIndex((each) => each.depth === depth && each.name === name);
+    if (at === -1) return undefined;
+    const end = part.findIndex((each, index) => index > at && each.depth <= depth);
+    part = part.slice(at, end === -1 ? undefined : end);
+  }
+  const { depth: top = 0 } = part[0] ?? {};
+  return part.map((each) => ({ ...each, depth: each.depth - top }));
 }
 
 function alternativesOf({ oneOf, anyOf }: Node, follow: (node: unknown) => Node): Node[] {

@@ -3,7 +3,11 @@ import { requestValidators } from '../../../src/generated/request-validators.js'
 import type { ValidateFunction } from '../../../src/generated/validate-function.ts';
 import { requestValidators as controlValidators } from '../../../src/sandbox/generated/request-validators.js';
 import { listOperations } from '../../../src/tools/client/call-operation.ts';
-import { describedDocuments, describeOperation } from '../../../src/tools/contract/describe-operation.ts';
+import {
+  type DescribedField,
+  describedDocuments,
+  describeOperation,
+} from '../../../src/tools/contract/describe-operation.ts';
 import { runCommand } from '../../support/run-custos.ts';
 
 type Validators = Readonly<Record<string, { readonly body?: ValidateFunction }>>;
@@ -45,7 +49,29 @@ test('names the kinds of bodies that an operation has', async () => {
   });
   const none = await runCommand(['describe', 'getWallet', 'personal_sign']);
   expect(none.stderr).toContain('expected no kind of body, got `personal_sign`');
+  const wrong = await runCommand(['describe', 'createWallet', 'ownr']);
+  expect(wrong).toMatchObject({
+    code: 2,
+    stderr: expect.stringMatching(/or a field such as .*owner.*, got `ownr`/),
+  });
   expect((await runCommand(['describe', 'createWalet'])).stderr).toContain('did you mean `createWallet`');
+});
+
+test('shows a field with the members of its alternatives', async () => {
+  const bodyOf = async (...args: string[]) =>
+    (JSON.parse((await runCommand(['describe', ...args, '--json'])).stdout) as { body: DescribedField[] })
+      .body;
+  const owner = await bodyOf('createWallet', 'owner');
+  expect(owner.map(({ name, depth }) => [name, depth])).toEqual([
+    ['owner', 0],
+    ['user_id', 1],
+    ['public_key', 1],
+  ]);
+  const transaction = await bodyOf('walletRpc', 'eth_sendTransaction', 'params.transaction');
+  expect(transaction[0]).toMatchObject({ name: 'transaction', depth: 0 });
+  expect(transaction.find(({ name }) => name === 'value')).toMatchObject({ depth: 1 });
+  const [caip2] = await bodyOf('walletRpc', 'eth_sendTransaction', 'caip2');
+  expect(caip2!.description).toContain('For example `eip155:8453`.');
 });
 
 test('the example of every operation is a valid body', () => {
