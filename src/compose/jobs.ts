@@ -24,7 +24,7 @@ import type { DelayDelivery } from '../ports/requests.ts';
 import type { Log } from '../ports/runtime.ts';
 import { recordingChanges } from '../server/audit.ts';
 import { createBrand } from '../server/brand.ts';
-import { inUnitOf, type OpenUnit, watching } from '../server/unit-of-work.ts';
+import { committingUnlessFrozen, inUnitOf, type OpenUnit, watching } from '../server/unit-of-work.ts';
 
 /** The background work that a server does beside its requests. Every composition has it. */
 export interface BesideRequests {
@@ -59,10 +59,14 @@ export function jobsOf(
   openUnit: OpenUnit,
   { alive, delay, audit, restores, wakeSoon }: JobsOptions & { readonly wakeSoon: (job: string) => void },
 ): Job[] {
-  const contextOf = (job: string): JobContext => ({
-    services,
-    inUnit: inUnitOf(jobUnits(openUnit, services, { job, audit })),
-  });
+  const contextOf = (job: string): JobContext => {
+    const units = jobUnits(openUnit, services, { job, audit });
+    const mayCommit = restores === undefined || runsDuringFreeze.has(job);
+    return {
+      services,
+      inUnit: inUnitOf(mayCommit ? units : committingUnlessFrozen(units, restores.freeze)),
+    };
+  };
   const openReader = async () => (await openUnit(false)).em;
   const brand = createBrand(services.prefix);
   const writePayload = (payload: string): string =>

@@ -79,8 +79,8 @@ export interface RestoreWatch extends Job {
   /** Keeps a change as evidence. Call it after each commit that a caller is told about. */
   acknowledge(notes: UnitNotes): void;
   /**
-   * Makes the next request wait for a check. Call it when a connection to the database broke, because another database
-   * may respond next.
+   * Makes the next request wait for a check. Call it when a connection to the database broke, or when the database
+   * lacked a table, because another database, or another content of it, may respond next.
    */
   doubt(): void;
 }
@@ -121,7 +121,8 @@ interface Evidence {
 
 const NO_EVIDENCE: Evidence = { changes: [], log: undefined, isReplaced: false };
 
-const UNCERTAIN = 'the connection to the database broke; the request is safe to repeat';
+const UNCERTAIN =
+  'the connection to the database broke, or the database lacked tables; the request is safe to repeat';
 const HELD =
   'the database was restored from a backup: changes are held until an operator has checked what is in doubt and released them';
 
@@ -352,8 +353,10 @@ export function watchRestores({
       if (remembered.length >= 2 * REMEMBERED) remembered = thinned(remembered);
     },
     doubt() {
+      const isChecked = doubts !== settledDoubts;
       doubts += 1;
-      wakeUp();
+      // While there is a doubt, a check runs or is about to run. Its own failures must not start the next one at once.
+      if (!isChecked) wakeUp();
     },
   };
 }

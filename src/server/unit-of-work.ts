@@ -143,7 +143,19 @@ const RETRY_SECONDS = '1';
  */
 export async function requireReleased(state: RequestState, freeze: WriteFreeze): Promise<void> {
   if (operationOf(state).method === 'GET') return;
-  const reason = await freeze.settled();
+  refuse(await freeze.settled());
+}
+
+function refuse(reason: string | undefined): void {
   if (reason !== undefined)
     throw new ApiError('unavailable', reason, { headers: { 'retry-after': RETRY_SECONDS } });
+}
+
+/**
+ * Returns the same units of work. They commit changes only while the write freeze refuses none: what a change has read
+ * may have come from the database as it was before a restore.
+ */
+export function committingUnlessFrozen(openUnit: OpenUnit, freeze: WriteFreeze): OpenUnit {
+  const fenced = watching(openUnit, { committing: () => refuse(freeze.reason()) });
+  return (write) => (write ? fenced : openUnit)(write);
 }

@@ -50,21 +50,21 @@ export function isLockTimeout(error: unknown): boolean {
 }
 
 /**
- * The error codes of a database that is temporarily unavailable: unreachable, full, read-only, or with the needed rows
- * locked.
+ * The error codes of a database that is temporarily unavailable: unreachable, full, read-only, with the needed rows
+ * locked, or without its tables while a dump is loaded.
  *
  * PostgreSQL (Appendix A): classes 08 (connection), 53 (resources) and 57P (shutdown), and 25006 (read-only), 25P03
- * (idle in transaction), 55P03 (lock) and 57014 (statement timeout). SQLite: result codes. Sockets and files: system
- * error codes.
+ * (idle in transaction), 55P03 (lock), 57014 (statement timeout), 3F000 (schema), 42P01 (table) and 42P10 (unique
+ * index). SQLite: result codes. Sockets and files: system error codes.
  */
 const unavailableCodes =
-  /^(08\w{3}|53\w{3}|57P\d\d|25006|25P03|55P03|57014|E(CONNREFUSED|CONNRESET|PIPE|TIMEDOUT|NOTFOUND|AI_AGAIN|HOSTUNREACH|NETUNREACH|NOSPC|DQUOT|ROFS|IO|MFILE)|SQLITE_(FULL|IOERR\w*|READONLY\w*|CANTOPEN\w*|BUSY\w*|CORRUPT|NOTADB))$/;
+  /^(08\w{3}|53\w{3}|57P\d\d|25006|25P03|55P03|57014|3F000|42P01|42P10|E(CONNREFUSED|CONNRESET|PIPE|TIMEDOUT|NOTFOUND|AI_AGAIN|HOSTUNREACH|NETUNREACH|NOSPC|DQUOT|ROFS|IO|MFILE)|SQLITE_(FULL|IOERR\w*|READONLY\w*|CANTOPEN\w*|BUSY\w*|CORRUPT|NOTADB))$/;
 
 // The messages of errors without a code. `pg` throws those up to `Cannot use a pool`. Our driver throws `the connection
 // was lost` for a statement after the connection of its transaction broke. A coordinator of Citus sends the others, as
-// internal errors, when the node that has the rows is lost or refuses.
+// internal errors, when the node that has the rows is lost or refuses. The last two name a table that was dropped.
 const unavailableMessages =
-  /^(timeout exceeded when trying to connect|Query read timeout|Connection terminated|Client has encountered a connection error|Client was closed|Cannot use a pool after calling end|the connection was lost|SSL SYSCALL error|SSL connection has been closed|server closed the connection unexpectedly|could not receive data from server|could not send data to server|could not commit transaction for shard|failed to complete COPY on|could not extend file|canceling statement due to|terminating connection due to|the database system is )/;
+  /^(timeout exceeded when trying to connect|Query read timeout|Connection terminated|Client has encountered a connection error|Client was closed|Cannot use a pool after calling end|the connection was lost|SSL SYSCALL error|SSL connection has been closed|server closed the connection unexpectedly|could not receive data from server|could not send data to server|could not commit transaction for shard|failed to complete COPY on|could not extend file|canceling statement due to|terminating connection due to|the database system is |could not open relation with OID|cache lookup failed for relation)/;
 
 interface MarkedError {
   isUnavailable?: true;
@@ -114,6 +114,14 @@ export function isBrokenAtOnce(error: unknown): boolean {
 export function isSessionLost(error: unknown): boolean {
   const { code } = error as { code?: string };
   return isUnavailableError(error) && (isBrokenAtOnce(error) || /^(?:08\w{3}|XX000)$/.test(code ?? ''));
+}
+
+/**
+ * Returns whether the database lacks its schema, a table or a unique index. All exist while a server runs, so the schema
+ * was dropped, and may be loaded from a dump next. A dump is loaded table by table, and its unique indexes come last.
+ */
+export function isSchemaLost(error: unknown): boolean {
+  return hasCode(error, ['3F000', '42P01', '42P10']);
 }
 
 function isUnavailableError(error: unknown): boolean {

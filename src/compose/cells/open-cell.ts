@@ -29,9 +29,9 @@ import type { Cell } from '../../server/cells.ts';
 import { type FailureLimit, type RateLimitOptions, rateLimitOfApp } from '../../server/rate-limit.ts';
 import { createReplicaReads, type ReplicaReads } from '../../server/replica-reads.ts';
 import { bindHandlers } from '../../server/run-operation.ts';
-import { inUnitOf, type OpenUnit, unitsOf } from '../../server/unit-of-work.ts';
+import { committingUnlessFrozen, inUnitOf, type OpenUnit, unitsOf } from '../../server/unit-of-work.ts';
 import type { CheckResponse } from '../../server/validation-issues.ts';
-import { isSessionLost } from '../../storage/database-errors.ts';
+import { isSchemaLost, isSessionLost } from '../../storage/database-errors.ts';
 import { type Database, openDatabase } from '../../storage/open-database.ts';
 import {
   isPooledByTransaction,
@@ -132,7 +132,7 @@ export async function connectCell(
       ...(quietMs !== undefined && { quietMs }),
       onFailure(error) {
         count?.(error);
-        if (isSessionLost(error)) doubt();
+        if (isSessionLost(error) || isSchemaLost(error)) doubt();
       },
     });
   const database = await databaseOf(poolSize, QUIET_MS);
@@ -141,6 +141,9 @@ export async function connectCell(
   // while the database responds.
   const pulse = await openDatabase(entities, {
     ...{ kind: 'postgres', url, poolSize: 1, onConnectionError, responses },
+    onFailure(error) {
+      if (isSchemaLost(error)) doubt();
+    },
   });
   const counters = postgresPool({ connectionString: url, max: 1 }, onConnectionError, shortTimeouts);
   const replica = await openReplica(settings, database, log);
@@ -220,6 +223,7 @@ export async function startCell(
     });
     const { jobs } = beside;
     const openUnit = departures?.guard(beside.openUnit) ?? beside.openUnit;
+    const openUnitOfRequests = committingUnlessFrozen(openUnit, restores.freeze);
     departures?.connect({ alive, jobs, flush: () => services.uses.flush() });
     await sealStoredTestCodes(keyStore, starting);
     const openedMs = machine.now();
@@ -237,7 +241,7 @@ export async function startCell(
         ...{ clock, failures },
       }),
       handlers: bindHandlers(registry, {
-        ...{ services, openUnit, check, admission, audit, freeze: restores.freeze },
+        ...{ services, openUnit: openUnitOfRequests, check, admission, audit, freeze: restores.freeze },
         idempotency: idempotencyKeys(),
         singleUse: singleUseSignatures(services.safeguards),
         replica: replica?.readsBeside(openUnit),

@@ -84,7 +84,7 @@ async function call<Body>(
   method: string,
   path: string,
   { body, key }: { body?: object; key?: string } = {},
-): Promise<{ status: number; body: Body }> {
+): Promise<{ status: number; retryAfter: string | null; body: Body }> {
   const response = await fetch(`${baseUrl}${path}`, {
     method,
     headers: {
@@ -96,7 +96,8 @@ async function call<Body>(
     },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   });
-  return { status: response.status, body: (await response.json()) as Body };
+  const retryAfter = response.headers.get('retry-after');
+  return { status: response.status, retryAfter, body: (await response.json()) as Body };
 }
 
 async function createWallet(server: TestProduction): Promise<Wallet> {
@@ -173,6 +174,57 @@ test('a server on a restored database repeats no payment, and the report names w
 test('the original database is not held', async () => {
   await using server = await start(url);
   expect(await pay(server, shopper, 'second')).toMatchObject({ status: 200 });
+});
+
+/** Runs statements in one transaction. */
+async function inOne(database: string, statements: string): Promise<void> {
+  const client = new Client({ connectionString: database });
+  await client.connect();
+  try {
+    await client.query(`begin; ${statements}; commit`);
+  } finally {
+    await client.end();
+  }
+}
+
+test('a schema that is dropped and loaded from a dump under a server repeats no request', async () => {
+  const fresh = await freshPostgres();
+  app = await administerApps({ kind: 'postgres', url: fresh }).createApp('Umbrella');
+  await using server = await start(fresh);
+  const create = async () => {
+    const body = { chain_type: 'ethereum' };
+    return call<Partial<Wallet> & { error?: string }>(server, 'POST', '/v1/wallets', { body, key: 'one' });
+  };
+  const first = await create();
+  expect(first).toMatchObject({ status: 200 });
+
+  await inOne(fresh, 'alter schema public rename to dropped; create schema public');
+  const unavailable = { status: 503, retryAfter: expect.stringMatching(/^\d+$/) };
+  expect(await call(server, 'GET', `/v1/wallets/${first.body.id}`)).toMatchObject(unavailable);
+  expect(await create()).toMatchObject(unavailable);
+
+  // As after a dump from before the request: the tables are others, and the record of the request is missing.
+  await inOne(
+    fresh,
+    `drop schema public; alter schema dropped rename to public;
+     create table public.loaded (like public.database_identity including all);
+     insert into public.loaded select * from public.database_identity;
+     drop table public.database_identity; alter table public.loaded rename to database_identity;
+     delete from public.idempotency_records`,
+  );
+  const repeated: Awaited<ReturnType<typeof create>>[] = [];
+  await expect
+    .poll(
+      async () => {
+        const answer = await create();
+        repeated.push(answer);
+        return answer.body.error;
+      },
+      { timeout: 60_000 },
+    )
+    .toContain('restored from a backup');
+  for (const answer of repeated) expect(answer).toMatchObject(unavailable);
+  expect(await call(server, 'GET', `/v1/wallets/${first.body.id}`)).toMatchObject({ status: 200 });
 });
 
 /** Starts a server whose look at the identity of its database takes as long as the first rounds of the jobs. */

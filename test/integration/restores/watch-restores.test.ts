@@ -12,7 +12,7 @@ import { sequenceAudit } from '../../../src/jobs/sequence-audit.ts';
 import { type AfterPromotion, watchRestores } from '../../../src/jobs/watch-restores.ts';
 import type { CheckpointKeeper } from '../../../src/ports/audit.ts';
 import type { UnitWork } from '../../../src/ports/operation-context.ts';
-import { inUnitOf, unitsOf } from '../../../src/server/unit-of-work.ts';
+import { committingUnlessFrozen, inUnitOf, unitsOf } from '../../../src/server/unit-of-work.ts';
 import { identifyDatabase } from '../../../src/storage/schema/identify-database.ts';
 import { openTestDatabase, type TestDatabase } from '../../support/databases.ts';
 import { services } from '../contexts.ts';
@@ -121,6 +121,23 @@ test('a running server holds changes if one that it acknowledged is gone', async
   await restores.run(again);
   expect(restores.freeze.reason()).toMatch(/restored from a backup/);
   expect(await causeOf()).toBe('lost_changes');
+});
+
+test('a change that was under way when a doubt came is not committed before the database was checked', async () => {
+  const { restores, jobs } = await runningServer();
+  await jobs.stop();
+  const openUnit = committingUnlessFrozen(unitsOf(database), restores.freeze);
+  const add = (name: string) =>
+    inUnitOf(openUnit)(async (em) => {
+      await em.execute(
+        `insert into restores (id, cause, noticed_at_ms, released_at_ms) values ('${name}', 'marked', 0, 0)`,
+      );
+      if (name === 'doubtful') restores.doubt();
+    });
+  await expect(add('doubtful')).rejects.toMatchObject({ code: 'unavailable', status: 503 });
+  await restores.run(again);
+  await add('certain');
+  expect(await execute('select id from restores')).toEqual([{ id: 'certain' }]);
 });
 
 test('changes that are acknowledged during the look are not missed', async () => {
