@@ -84,6 +84,7 @@ const typescript: Readme = {
     'list.ts': /^(\S+\n){10,20}$/,
     'webhook.ts': /^wallet\.archived true\n$/,
     'keys.ts': /^true\n$/,
+    'own-key.ts': /^true\n$/,
     'viem.ts': /^success\ntrue\n$/,
   },
   largeExamples: { 'ethers.ts': /^1\ntrue\ntrue\n$/, 'solana.ts': /^10000000n\n$/ },
@@ -101,6 +102,7 @@ const python: Readme = {
     'list.py': /^(\S+\n){10,20}$/,
     'webhook.py': /^wallet\.archived True\n$/,
     'keys.py': /^True\n$/,
+    'own_key.py': /^True\n$/,
   },
   largeExamples: { 'eth.py': /^1 0\.01\n$/ },
 };
@@ -124,6 +126,7 @@ const go: Readme = {
     'retry.go': /^true\n$/,
     'webhook.go': /^wallet\.archived true\n$/,
     'keys.go': /^true\n$/,
+    'own-key.go': /^true\n$/,
   },
   largeExamples: { 'eth.go': /^1 10000000000000000\n$/ },
 };
