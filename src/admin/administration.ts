@@ -20,6 +20,7 @@ import type { KeyStore } from '../ports/key-store.ts';
 import type { UnitContext } from '../ports/operation-context.ts';
 import type { Log } from '../ports/runtime.ts';
 import { inUnitOf, unitsOf } from '../server/unit-of-work.ts';
+import { accessFault } from '../storage/database-errors.ts';
 import { migrate, pendingMigrations } from '../storage/migrate.ts';
 import { type Database, openDatabase } from '../storage/open-database.ts';
 import type { AskDatabase } from '../storage/schema/identify-database.ts';
@@ -205,9 +206,22 @@ export async function withDatabase<T>(
   );
   try {
     return await work(database);
+  } catch (error) {
+    throw config.kind === 'folder' ? error : asStartError(error, config.cell);
   } finally {
     await database.close();
   }
+}
+
+/**
+ * Returns an error that means that a database cannot be used as a sentence which names the cell. Returns other errors as
+ * they are.
+ */
+export function asStartError(error: unknown, cell: string | undefined): unknown {
+  const reason = accessFault(error);
+  if (reason === undefined) return error;
+  const place = cell === undefined ? 'the database' : `the database of the cell \`${cell}\``;
+  return new StartError(`${place} ${reason}`, { cause: error });
 }
 
 /** CHOICE: how long a starting server waits for a recovery or promotion of the database to end. */

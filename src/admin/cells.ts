@@ -4,13 +4,16 @@ import {
   type CellsFile,
   type CellsSettings,
   checkCellsFile,
+  databaseOfCell,
   ONLY_CELL,
+  unknownCell,
 } from '../config/cells.ts';
 import {
   ConfigError,
   type DatabaseConfig,
   type DatabaseFlags,
   readCells,
+  readCellsPath,
   readDatabaseConfig,
 } from '../config/config.ts';
 import { StartError } from '../config/start-error.ts';
@@ -20,10 +23,17 @@ import {
   distributeSchema,
   isDistributable,
   makeSchema,
+  placeOf,
   schemaOf,
   searchPathOf,
 } from '../storage/schema/cell-schema.ts';
-import { administerApps, migrateDatabase, withDatabase } from './administration.ts';
+import {
+  administerApps,
+  asStartError,
+  migrateDatabase,
+  requireMigrated,
+  withDatabase,
+} from './administration.ts';
 
 /** A cell, as commands print it. */
 export interface ListedCell {
@@ -65,7 +75,23 @@ export async function databaseOfApp(flags: DatabaseFlags, appId: string): Promis
   const { directoryUrl, cells } = readCells();
   if (directoryUrl === undefined) return readDatabaseConfig(flags);
   const placed = await withDirectory(directoryUrl, (directory) => directory.find(appId));
-  return readDatabaseConfig({ cell: placed ?? cells[0].name });
+  if (placed === undefined) {
+    const first = databaseOfCell(cells[0]);
+    if (await hasApp(first, appId)) return first;
+    throw new StartError(`no cell has an app \`${appId}\`; see \`custos apps list\``);
+  }
+  const cell = cells.find(({ name }) => name === placed);
+  if (cell !== undefined) return databaseOfCell(cell);
+  throw new StartError(
+    `the directory places the app \`${appId}\` in the cell \`${placed}\`, which \`${readCellsPath()}\` does not have: add it again with \`custos cells add ${placed}\``,
+  );
+}
+
+function hasApp(config: DatabaseConfig, appId: string): Promise<boolean> {
+  return withDatabase(config, async (database) => {
+    await requireMigrated(database);
+    return (await database.orm.em.fork().execute('select 1 from apps where id = ?', [appId])).length > 0;
+  });
 }
 
 /**
@@ -80,8 +106,8 @@ export async function requireOwnApps({ data, cell }: DatabaseFlags): Promise<voi
   const chosen =
     cell === undefined && cells.length === 1 ? cells[0] : cells.find(({ name }) => name === cell);
   if (directoryUrl === undefined || chosen === undefined) return;
-  const { name, databaseUrl: url } = chosen;
-  const apps = await administerApps({ kind: 'postgres', url }).listApps();
+  const { name } = chosen;
+  const apps = await administerApps(databaseOfCell(chosen)).listApps();
   const ids = apps.map(({ id }) => id);
   const [moved] = await withDirectory(directoryUrl, (directory) => directory.placedElsewhere(name, ids));
   if (moved === undefined) return;
@@ -95,67 +121,114 @@ export async function requireOwnApps({ data, cell }: DatabaseFlags): Promise<voi
  * Places a new app in a cell, and creates it there. The app is refused by every server until the directory knows its
  * cell, so the directory is written first.
  *
- * CHOICE: without a chosen cell, the cell with the fewest apps among those that accept new ones.
+ * CHOICE: without a chosen cell, the cell with the fewest apps among those that accept new ones and can be used now.
  *
+ * @param flags `force` places the app even in a drained cell.
  * @param create creates the app with this id in the database of the cell.
+ * @returns the app, with its cell in a deployment with a cells file.
  * @throws StartError when no cell accepts apps.
  */
-export async function placeApp<App>(
-  flags: DatabaseFlags,
+export async function placeApp<App extends object>(
+  flags: DatabaseFlags & { readonly force?: boolean },
   appId: string,
   create: (config: DatabaseConfig) => Promise<App>,
-): Promise<App> {
+): Promise<App & { readonly cell?: string }> {
   if (flags.data !== undefined) return create(readDatabaseConfig(flags));
   const { directoryUrl, cells } = readCells();
   if (directoryUrl === undefined) return create(readDatabaseConfig(flags));
   return withDirectory(directoryUrl, async (directory) => {
     await directory.prepare();
-    const { name, databaseUrl: url } = chooseCell(cells, await directory.countByCell(), flags.cell);
-    if (!(await directory.place({ app_id: appId, cell: name })))
+    const chosen =
+      flags.cell === undefined
+        ? await chooseCell(cells, await directory.countByCell())
+        : namedCell(cells, flags.cell, flags.force === true);
+    const cell = chosen.name;
+    if (!(await directory.place({ app_id: appId, cell })))
       throw new StartError(`the directory already has an app with the id \`${appId}\``);
-    // An entry whose app was not created is harmless: its id is never used again.
-    return create({ kind: 'postgres', url });
+    try {
+      return { ...(await create(databaseOfCell(chosen))), cell };
+    } catch (error) {
+      await directory.remove({ app_id: appId, cell }).catch((reason: Error) => {
+        throw new StartError(
+          `${(error as Error).message}; the directory keeps an entry of the app \`${appId}\`, which does not exist (${reason.message})`,
+          { cause: error },
+        );
+      });
+      throw error;
+    }
   });
 }
 
-function chooseCell(
+async function chooseCell(
   cells: readonly CellSettings[],
   apps: ReadonlyMap<string, number>,
-  chosen: string | undefined,
-): CellSettings {
-  const candidates = cells.filter(({ name, acceptsApps }) =>
-    chosen === undefined ? acceptsApps : name === chosen,
-  );
-  const [best] = candidates.toSorted((a, b) => (apps.get(a.name) ?? 0) - (apps.get(b.name) ?? 0));
-  if (best !== undefined) return best;
+): Promise<CellSettings> {
+  const candidates = cells
+    .filter(({ acceptsApps }) => acceptsApps)
+    .toSorted((a, b) => (apps.get(a.name) ?? 0) - (apps.get(b.name) ?? 0));
+  const faults: string[] = [];
+  for (const cell of candidates) {
+    const { state, fault = state } = await stateOf(cell);
+    if (state === 'ready') return cell;
+    faults.push(`\`${cell.name}\`: ${fault}`);
+  }
+  if (faults.length > 0)
+    throw new StartError(`no cell that accepts new apps can be used: ${faults.join('; ')}`);
   const names = cells.map(({ name }) => `\`${name}\``).join(', ');
-  throw chosen === undefined
-    ? new StartError(`no cell accepts new apps; choose one with --cell: ${names}`)
-    : new ConfigError('invalid option:', [`--cell: expected one of ${names}`]);
+  throw new StartError(`no cell accepts new apps; choose one with --cell and --force: ${names}`);
 }
 
-/** Lists the cells of a deployment, with their state. */
-export async function listCells(): Promise<ListedCell[]> {
+function namedCell(cells: readonly CellSettings[], name: string, isForced: boolean): CellSettings {
+  const cell = cells.find((each) => each.name === name);
+  if (cell === undefined) throw new ConfigError('invalid option:', [unknownCell(cells, name)]);
+  if (cell.acceptsApps || isForced) return cell;
+  throw new StartError(
+    `the cell \`${name}\` is drained: undrain it with \`custos cells undrain ${name}\`, or place the app there with --force`,
+  );
+}
+
+/** Lists the cells of a deployment with their state, and says in sentences what keeps it from being complete. */
+export async function listCells(): Promise<{ cells: ListedCell[]; faults: string[] }> {
   const { directoryUrl, cells } = readCells();
+  const faults: string[] = [];
   const apps =
     directoryUrl === undefined
       ? undefined
-      : await withDirectory(directoryUrl, (directory) => directory.countByCell()).catch(() => undefined);
-  return Promise.all(
-    cells.map(async ({ name, databaseUrl, acceptsApps }) => ({
+      : await withDirectory(directoryUrl, (directory) => directory.countByCell()).catch((error: Error) => {
+          faults.push(error.message);
+          return undefined;
+        });
+  const listed = cells.map(async (cell): Promise<ListedCell> => {
+    const { name, databaseUrl, acceptsApps } = cell;
+    const { state, fault } = await stateOf(cell);
+    if (fault !== undefined) faults.push(fault);
+    return {
       ...{ name, database: withoutCredentials(databaseUrl), accepts_apps: acceptsApps },
-      apps: apps === undefined ? null : (apps.get(name) ?? 0),
-      state: await stateOf(databaseUrl),
-    })),
-  );
+      ...{ apps: apps === undefined ? null : (apps.get(name) ?? 0), state },
+    };
+  });
+  return { cells: await Promise.all(listed), faults: [...faults, ...unknownCells(cells, apps)] };
 }
 
-async function stateOf(url: string): Promise<ListedCell['state']> {
+/** Returns a sentence for each cell in which the directory places apps, and which is not among these. */
+export function unknownCells(
+  cells: readonly Pick<CellSettings, 'name'>[],
+  apps: ReadonlyMap<string, number> = new Map(),
+): string[] {
+  return [...apps]
+    .filter(([cell]) => !cells.some(({ name }) => name === cell))
+    .map(
+      ([cell, count]) =>
+        `the directory places ${count} app(s) in the cell \`${cell}\`, which the cells file does not have: their requests get 503`,
+    );
+}
+
+async function stateOf(cell: CellSettings): Promise<Pick<ListedCell, 'state'> & { fault?: string }> {
   try {
-    const pending = await withDatabase({ kind: 'postgres', url }, ({ orm }) => pendingMigrations(orm));
-    return pending.length === 0 ? 'ready' : 'lacks migrations';
-  } catch {
-    return 'unavailable';
+    const pending = await withDatabase(databaseOfCell(cell), ({ orm }) => pendingMigrations(orm));
+    return { state: pending.length === 0 ? 'ready' : 'lacks migrations' };
+  } catch (error) {
+    return { state: 'unavailable', fault: (error as Error).message };
   }
 }
 
@@ -194,13 +267,32 @@ export async function addCell(path: string, cell: NewCell): Promise<string[]> {
   checkCellsFile(faults, next, { variable: 'the new content', path });
   if (faults.length > 0) throw new ConfigError('invalid argument:', faults);
   requireNamedSchema(cell.databaseUrl);
+  await requireOwnSchema(cell, file.cells);
   if (cell.distribute) await requireDistributable(cell.databaseUrl);
-  await makeSchema(cell.databaseUrl);
-  const run = await migrateDatabase({ kind: 'postgres', url: cell.databaseUrl }, { dryRun: false });
+  await makeSchema(cell.databaseUrl).catch((error: unknown) => {
+    throw asStartError(error, cell.name);
+  });
+  const run = await migrateDatabase(databaseOfCell(cell), { dryRun: false });
   if (cell.distribute) await distributeSchema(cell.databaseUrl);
   await prepareDirectory({ directoryUrl: file.directory_url });
   if (next !== file) writeFile(path, next);
   return run;
+}
+
+/** Requires that no other cell has the same schema of the same database, whatever its URL is. */
+async function requireOwnSchema({ name, databaseUrl }: NewCell, known: CellsFile['cells']): Promise<void> {
+  const own = await placeOf(databaseUrl).catch((error: unknown) => {
+    throw asStartError(error, name);
+  });
+  for (const other of known) {
+    if (other.name === name) continue;
+    // A cell that cannot be reached now is compared by the servers when they start.
+    const place = await placeOf(other.database_url).catch(() => undefined);
+    if (place === own)
+      throw new ConfigError('invalid option:', [
+        `--database-url: expected another database or schema than that of the cell \`${other.name}\``,
+      ]);
+  }
 }
 
 function requireNamedSchema(databaseUrl: string): void {
@@ -235,7 +327,11 @@ export function acceptApps(path: string, name: string, isAccepting: boolean): vo
 function openFile(path: string, directoryUrl: string | undefined): CellsFile {
   if (existsSync(path)) {
     readCells({ CUSTOS_CELLS_FILE: path });
-    return JSON.parse(readFileSync(path, 'utf8')) as CellsFile;
+    const file = JSON.parse(readFileSync(path, 'utf8')) as CellsFile;
+    if (directoryUrl === undefined || directoryUrl === file.directory_url) return file;
+    throw new ConfigError('invalid option:', [
+      `--directory-url: \`${path}\` names another directory; omit the option, or edit the file`,
+    ]);
   }
   if (directoryUrl !== undefined) return { directory_url: directoryUrl, cells: [] };
   throw new ConfigError('invalid option:', [`\`${path}\` does not exist yet: expected --directory-url`]);

@@ -24,7 +24,7 @@ import type { KeyStore, SealBinding, SealedKey } from '../ports/key-store.ts';
 import type { UnitContext, UnitWork } from '../ports/operation-context.ts';
 import { inUnitOf, unitsOf } from '../server/unit-of-work.ts';
 import { openDatabase } from '../storage/open-database.ts';
-import { commandLine } from './administration.ts';
+import { asStartError, commandLine } from './administration.ts';
 import { requireMasterKey, withKeyStore } from './open-key-store.ts';
 
 // The tables with sealed secrets. HOT: the rotation re-seals every secret of the database in batches. No bench case
@@ -266,10 +266,20 @@ function readerOf(
  * @throws StartError
  */
 export function rotateKeys(
-  { url, keyStore: settings }: { readonly url: string; readonly keyStore: KeyStoreSettings },
+  {
+    url,
+    cell,
+    keyStore: settings,
+  }: { readonly url: string; readonly cell?: string; readonly keyStore: KeyStoreSettings },
   onProgress: (rewrapped: number) => void,
 ): Promise<number> {
-  return withKeyStore(settings, (keyStore) => rotateUnder(keyStore, url, onProgress));
+  return withKeyStore(settings, async (keyStore) => {
+    try {
+      return await rotateUnder(keyStore, url, onProgress);
+    } catch (error) {
+      throw asStartError(error, cell);
+    }
+  });
 }
 
 async function rotateUnder(

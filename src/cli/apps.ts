@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { asStarted } from '../config/client.ts';
 import { ConfigError, readDatabases } from '../config/config.ts';
+import { StartError } from '../config/start-error.ts';
 import { operatorsCommand } from './operators.ts';
 import { cellOption, dataOption } from './setting-options.ts';
 import { type Column, type Screen, screenOf, table, timeOn } from './shell/terminal.ts';
@@ -13,6 +14,7 @@ interface AppsFlags {
   data?: string;
   cell?: string;
   name?: string;
+  force?: boolean;
   json?: boolean;
 }
 
@@ -36,19 +38,21 @@ export function appsCommand(): Command {
       new Command('create').description('create an app and print its secret, which is shown only once'),
     )
       .requiredOption('--name <text>', 'name of the app')
+      .option('--force', 'with --cell: place the app even in a drained cell')
       .action(async (flags: AppsFlags) => {
         const app = await createApp(flags);
+        const cell = app.cell === undefined ? '' : `cell        ${app.cell}\n`;
         printApp(
           flags,
           app,
-          `app id      ${app.id}\napp secret  ${app.secret}\n\nThe secret is not stored in plain text and will not be shown again.`,
+          `app id      ${app.id}\n${cell}app secret  ${app.secret}\n\nThe secret is not stored in plain text and will not be shown again.`,
         );
       }),
   );
   apps.addCommand(
     appOptions(new Command('list').description('list the apps, oldest first')).action(
       async (flags: AppsFlags) => {
-        const list = await listApps(flags);
+        const { list, faults } = await listApps(flags);
         const screen = screenOf();
         const text = table(appColumns(screen, list), list, screen);
         printApp(
@@ -56,6 +60,7 @@ export function appsCommand(): Command {
           list,
           list.length === 0 ? asStarted('no apps; create one with `custos apps create`') : text,
         );
+        if (faults.length > 0) throw new StartError(faults.join('\n'));
       },
     ),
   );
@@ -225,15 +230,22 @@ async function createApp(flags: AppsFlags) {
   return placeApp(flags, id, (config) => administerApps(config).createApp(flags.name ?? '', id));
 }
 
-/** Lists the apps of all cells, or of the selected one. */
-async function listApps(flags: AppsFlags): Promise<ListedApp[]> {
+/** Lists the apps of all cells that can be reached, or of the selected one, and says which cells cannot. */
+async function listApps(flags: AppsFlags): Promise<{ list: ListedApp[]; faults: string[] }> {
   const [{ hasCells }, { administerApps }] = await administration();
   const databases = readDatabases(flags);
-  const lists = databases.map(async ({ cell, config }) => {
-    const apps = await administerApps(config).listApps();
-    return hasCells(databases) ? apps.map((app) => ({ ...app, cell })) : apps;
+  const faults: string[] = [];
+  const lists = databases.map(async ({ cell, config }): Promise<ListedApp[]> => {
+    try {
+      const apps = await administerApps(config).listApps();
+      return hasCells(databases) ? apps.map((app) => ({ ...app, cell })) : apps;
+    } catch (error) {
+      if (databases.length === 1) throw error;
+      faults.push((error as Error).message);
+      return [];
+    }
   });
-  return (await Promise.all(lists)).flat();
+  return { list: (await Promise.all(lists)).flat(), faults };
 }
 
 /** Loads the code that the commands need when they run. Help texts do not need it. */

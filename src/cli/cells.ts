@@ -1,6 +1,7 @@
 import { Command } from 'commander';
 import type { ListedCell } from '../admin/cells.ts';
 import { readCellsPath } from '../config/config.ts';
+import { StartError } from '../config/start-error.ts';
 import { type Column, screenOf, table } from './shell/terminal.ts';
 
 interface AddFlags {
@@ -37,8 +38,9 @@ export function cellsCommand(): Command {
       .addHelpText('after', examples)
       .action(async ({ json }: { json?: boolean }) => {
         const { listCells } = await import('../admin/cells.ts');
-        const list = await listCells();
+        const { cells: list, faults } = await listCells();
         console.log(json === true ? JSON.stringify(list) : table(columns, list, screenOf()));
+        if (faults.length > 0) throw new StartError(faults.join('\n'));
       }),
   );
   cells.addCommand(

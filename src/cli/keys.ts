@@ -1,5 +1,7 @@
 import { Command } from 'commander';
+import { databaseOfCell } from '../config/cells.ts';
 import { readKeysConfig } from '../config/config.ts';
+import { StartError } from '../config/start-error.ts';
 
 const examples = `
 First add the new key as a previous one and restart what has the keys (the
@@ -26,15 +28,26 @@ export function keysCommand(): Command {
           cells: { cells },
         } = readKeysConfig();
         const { rotateKeys } = await import('../admin/rotate-keys.ts');
-        for (const { name, databaseUrl: url } of cells) {
+        const faults: string[] = [];
+        for (const { name, databaseUrl } of cells) {
           const of = cells.length > 1 ? `${name}: ` : '';
-          const rewrapped = await rotateKeys({ url, keyStore }, (count) => {
-            if (quiet !== true) console.error(`${of}${count} re-wrapped`);
-          });
-          const result =
-            rewrapped === 0 ? 'every key is under the current master key' : `${rewrapped} keys re-wrapped`;
-          console.log(`${of}${result}`);
+          try {
+            const rewrapped = await rotateKeys(
+              { ...databaseOfCell({ name, databaseUrl }), keyStore },
+              (count) => {
+                if (quiet !== true) console.error(`${of}${count} re-wrapped`);
+              },
+            );
+            const result =
+              rewrapped === 0 ? 'every key is under the current master key' : `${rewrapped} keys re-wrapped`;
+            console.log(`${of}${result}`);
+          } catch (error) {
+            // If one cell is unavailable, the keys of the others are rotated all the same.
+            if (cells.length === 1) throw error;
+            faults.push(`${of}${(error as Error).message}`);
+          }
         }
+        if (faults.length > 0) throw new StartError(`some keys are not rotated:\n${faults.join('\n')}`);
       }),
   );
   return keys;

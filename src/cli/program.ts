@@ -3,7 +3,7 @@ import { Command, CommanderError } from 'commander';
 import { asStarted } from '../config/client.ts';
 import { ConfigError, NoDatabaseError } from '../config/config.ts';
 import { packageVersion } from '../config/package-root.ts';
-import { UnmeasurableError } from '../config/start-error.ts';
+import { StartError, UnmeasurableError } from '../config/start-error.ts';
 import { appsCommand } from './apps.ts';
 import { auditCommand } from './audit.ts';
 import { backupCommand, restoreCommand } from './backups/backup.ts';
@@ -171,16 +171,15 @@ const advice: Readonly<
     `the database cannot be opened: ${error.message}; check its folder and permissions`,
   SQLITE_BUSY: () => 'another program keeps the database locked; stop it and try again',
   SQLITE_IOERR: (error) => `the database cannot be read or written: ${error.message}; check the disk`,
+  ECONNREFUSED: () => 'the database refuses connections; is PostgreSQL running, and is its address right?',
   ENOTFOUND: (error) => `the host name in ${error.message.split(' ').at(-1)} is unknown`,
-  ECONNREFUSED: () =>
-    'the database refuses connections; is PostgreSQL running, and does DATABASE_URL point to it?',
 };
 
 // Errors are recognized by name, because importing their classes would load the modules that define them.
-const expectedErrors = new Set(['StartError', 'StorageVersionError', 'ApiError', 'UnmeasurableError']);
+const expectedErrors = new Set(['StorageVersionError', 'ApiError', 'DirectoryError']);
 
 function isExpected(error: unknown): error is Error {
-  return error instanceof Error && expectedErrors.has(error.name);
+  return error instanceof StartError || (error instanceof Error && expectedErrors.has(error.name));
 }
 
 /** Prints the error, with advice if there is any, and returns the exit code. */
@@ -197,8 +196,16 @@ async function explain(error: unknown): Promise<ExitCode> {
     code === undefined ? undefined : (advice[code] ?? advice[code.split('_').slice(0, 2).join('_')]);
   if (known !== undefined) console.error(faultText(known(error as NodeJS.ErrnoException)));
   else if (isExpected(error)) console.error(faultText(error.message));
-  else console.error('custos: unexpected error:', error);
+  else await explainUnexpected(error);
   return error instanceof UnmeasurableError ? 3 : 1;
+}
+
+/** Prints an error of a database in one sentence, and any other one with its stack. */
+async function explainUnexpected(error: unknown): Promise<void> {
+  const { asStartError } = await import('../admin/administration.ts');
+  const shown = asStartError(error, undefined);
+  if (shown instanceof StartError) console.error(faultText(shown.message));
+  else console.error('custos: unexpected error:', error);
 }
 
 /** Suggests the data folder of the running sandbox, if there is one. */

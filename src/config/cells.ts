@@ -17,6 +17,27 @@ export interface CellSettings {
   readonly acceptsApps: boolean;
 }
 
+/** The database of a cell, as commands use it. */
+export interface CellDatabase {
+  readonly kind: 'postgres';
+  readonly url: string;
+  /** The name of the cell in messages, in a deployment with a cells file. */
+  readonly cell?: string;
+}
+
+export function databaseOfCell({
+  name,
+  databaseUrl: url,
+}: Pick<CellSettings, 'name' | 'databaseUrl'>): CellDatabase {
+  return { kind: 'postgres', url, ...(name !== ONLY_CELL && { cell: name }) };
+}
+
+/** Returns the fault of an option that names none of these cells, or is missing. */
+export function unknownCell(cells: readonly Pick<CellSettings, 'name'>[], given: string | undefined): string {
+  const names = cells.map(({ name }) => `\`${name}\``).join(', ');
+  return `--cell: expected one of ${names}${given === undefined ? '' : `, got \`${given}\``}`;
+}
+
 /** All cells of a deployment. */
 export interface CellsSettings {
   /** The database that contains the cell of each app; undefined for a deployment with one cell. */
@@ -41,6 +62,7 @@ export interface CellsFile {
   }[];
 }
 
+const fileKeys = ['directory_url', 'cells'];
 const cellKeys = ['name', 'database_url', 'pool', 'replica_url', 'checkpoint_file', 'accepts_apps'];
 const names = /^[a-z0-9][a-z0-9-]{0,31}$/;
 
@@ -98,17 +120,20 @@ export function checkCellsFile(faults: Faults, content: unknown, { variable, pat
     fault('/cells', 'a list of at least one cell');
     return;
   }
+  for (const key of Object.keys(file))
+    if (!fileKeys.includes(key)) fault(`/${key}`, `one of ${fileKeys.join(', ')}`);
   check.databaseUrl(faults, `${variable}: \`${path}\` at /directory_url`, file.directory_url);
   for (const [index, cell] of file.cells.entries())
     checkCell(faults, cell, `/cells/${index}`, { variable, path, fault });
   for (const key of ['name', 'database_url'] as const) {
-    const seen = new Map<unknown, number>();
+    const seen = new Map<unknown, string>();
     for (const [index, cell] of file.cells.entries()) {
       const value = cell?.[key];
       const earlier = seen.get(value);
       if (value !== undefined && earlier !== undefined)
-        fault(`/cells/${index}/${key}`, `another ${key} than that of cell ${earlier}`);
-      seen.set(value, earlier ?? index);
+        fault(`/cells/${index}/${key}`, `another ${key} than that of ${earlier}`);
+      // An equal name says nothing about which cell is meant.
+      seen.set(value, earlier ?? (key === 'name' ? `/cells/${index}` : `the cell \`${cell?.name}\``));
     }
   }
 }

@@ -1,7 +1,8 @@
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { type AdmissionSettings, admission, sandboxAdmission } from './admission.ts';
-import { type CellsSettings, cellsOf, ONLY_CELL } from './cells.ts';
+import type { CellDatabase, CellsSettings } from './cells.ts';
+import { cellsOf, databaseOfCell, ONLY_CELL, unknownCell } from './cells.ts';
 import * as chains from './chains.ts';
 import * as check from './checks.ts';
 import type { ConfigFile } from './config-file.ts';
@@ -44,7 +45,7 @@ export type SandboxConfig = ReturnType<typeof readSandboxConfig>;
 export type ServeConfig = ReturnType<typeof readServeConfig>;
 
 /** The address of the database, for commands that need no other setting. */
-export type DatabaseConfig = { kind: 'postgres'; url: string } | { kind: 'folder'; folder: string };
+export type DatabaseConfig = CellDatabase | { kind: 'folder'; folder: string };
 
 function listenSettings<C extends 'serve' | 'sandbox' | 'exec' | 'mock'>({ value }: Reader<Settings, C>) {
   return {
@@ -302,7 +303,9 @@ export function readKeysConfig(env: Environment = process.env): {
 export function readCells(env: Environment = process.env): CellsSettings {
   const reader = readerOf(settings, 'migrate', { env });
   const cells = commandCells(reader, env);
-  if (reader.faults.length > 0) throw new NoDatabaseError('no database is configured:', reader.faults);
+  if (reader.faults.length > 0 && !(env.DATABASE_URL || env.CUSTOS_CELLS_FILE))
+    throw new NoDatabaseError('no database is configured:', reader.faults);
+  throwIfAny(reader.faults, 'the databases cannot be used with these settings:');
   return cells;
 }
 
@@ -341,23 +344,19 @@ export interface DatabaseFlags {
 export function readDatabaseConfig(flags: DatabaseFlags, env: Environment = process.env): DatabaseConfig {
   const [chosen, ...others] = readDatabases(flags, env);
   if (chosen !== undefined && others.length === 0) return chosen.config;
-  const names = readCells(env).cells.map(({ name }) => `\`${name}\``);
-  throw new ConfigError('invalid option:', [`--cell: expected one of ${names.join(', ')}`]);
+  throw new ConfigError('invalid option:', [unknownCell(readCells(env).cells, flags.cell)]);
 }
 
-/**
- * Returns the configuration of each database on which a command acts: the given folder or cell, or else all cells.
- *
- * @throws ConfigError
- */
+/** Returns the databases on which a command acts: the given folder or cell, or else all. Throws ConfigError. */
 export function readDatabases(
   { data, cell }: DatabaseFlags,
   env: Environment = process.env,
 ): readonly { readonly cell: string; readonly config: DatabaseConfig }[] {
   if (data !== undefined) return [{ cell: ONLY_CELL, config: { kind: 'folder', folder: resolve(data) } }];
-  return readCells(env)
-    .cells.filter(({ name }) => cell === undefined || name === cell)
-    .map(({ name, databaseUrl: url }) => ({ cell: name, config: { kind: 'postgres', url } }));
+  const all = readCells(env).cells;
+  const chosen = cell === undefined ? all : all.filter(({ name }) => name === cell);
+  if (chosen.length === 0) throw new ConfigError('invalid option:', [unknownCell(all, cell)]);
+  return chosen.map((each) => ({ cell: each.name, config: databaseOfCell(each) }));
 }
 
 /**

@@ -1,3 +1,4 @@
+import { accessFault } from './database-errors.ts';
 import { postgresPool, shortTimeouts } from './postgres-dialect.ts';
 
 const TABLE = 'app_cells';
@@ -18,6 +19,10 @@ export interface CellDirectory {
   placedElsewhere(cell: string, appIds: readonly string[]): Promise<readonly PlacedApp[]>;
   /** Places a new app. Returns false if the app already has an entry. */
   place(app: PlacedApp): Promise<boolean>;
+  /** Removes the entry of an app that was not created. */
+  remove(app: PlacedApp): Promise<void>;
+  /** Returns those of these apps that have no entry. */
+  withoutEntry(appIds: readonly string[]): Promise<readonly string[]>;
   /** Places an app in another cell. Returns false if the app is in none of the two cells. */
   move(app: { readonly app_id: string; readonly from: string; readonly to: string }): Promise<boolean>;
   /** Returns the number of apps with an entry, by cell. */
@@ -25,18 +30,42 @@ export interface CellDirectory {
   close(): Promise<void>;
 }
 
+/** Thrown when the directory cannot be read or changed. */
+class DirectoryError extends Error {
+  constructor(cause: unknown) {
+    const { code, message } = cause as NodeJS.ErrnoException;
+    const fault =
+      code === '42P01'
+        ? `lacks its table \`${TABLE}\`: restore it, or make an empty one with \`custos migrate\``
+        : (accessFault(cause) ?? `cannot be used: ${message}`);
+    super(`the directory of apps (directory_url) ${fault}`, { cause });
+    this.name = 'DirectoryError';
+  }
+}
+
 export function openCellDirectory(url: string, onConnectionError: (error: Error) => void): CellDirectory {
   const pool = postgresPool({ connectionString: url, max: 4 }, onConnectionError, shortTimeouts);
   const query = async <Row extends object>(
     text: string,
     values: readonly (string | readonly string[])[] = [],
-  ) => (await pool.query<Row>(text, [...values])).rows;
+  ) => {
+    try {
+      return (await pool.query<Row>(text, [...values])).rows;
+    } catch (error) {
+      throw new DirectoryError(error);
+    }
+  };
   return {
     async prepare() {
       const create = () =>
         query(
           `create table if not exists ${TABLE} (app_id text primary key, cell text not null, placed_at timestamptz not null default now())`,
         );
+      // Most calls find the table, and its user may not be allowed to create tables.
+      const [found] = await query<{ isMade: boolean }>(
+        `select to_regclass('${TABLE}') is not null as "isMade"`,
+      );
+      if (found?.isMade === true) return;
       // Try twice: another process may create the table at the same time, which `if not exists` does not prevent.
       await create().catch(create);
     },
@@ -55,6 +84,16 @@ export function openCellDirectory(url: string, onConnectionError: (error: Error)
         [appId, cell],
       );
       return rows.length > 0;
+    },
+    async remove({ app_id: appId, cell }) {
+      await query(`delete from ${TABLE} where app_id = $1 and cell = $2`, [appId, cell]);
+    },
+    async withoutEntry(appIds) {
+      const rows = await query<{ id: string }>(
+        `select id from unnest($1::text[]) as id where not exists (select 1 from ${TABLE} where app_id = id)`,
+        [appIds],
+      );
+      return rows.map(({ id }) => id);
     },
     async move({ app_id: appId, from, to }) {
       const rows = await query(

@@ -66,6 +66,24 @@ const unavailableCodes =
 const unavailableMessages =
   /^(timeout exceeded when trying to connect|Query read timeout|Connection terminated|Client has encountered a connection error|Client was closed|Cannot use a pool after calling end|the connection was lost|SSL SYSCALL error|SSL connection has been closed|server closed the connection unexpectedly|could not receive data from server|could not send data to server|could not commit transaction for shard|failed to complete COPY on|could not extend file|canceling statement due to|terminating connection due to|the database system is |could not open relation with OID|cache lookup failed for relation)/;
 
+/**
+ * Returns what keeps an operator from using a database: an unknown host or database, a wrong password, a missing right,
+ * silence. Returns undefined for other errors.
+ */
+export function accessFault(error: unknown): string | undefined {
+  for (let at = error; at instanceof Error; at = at.cause) {
+    const { code = '', message, unavailable } = at as NodeJS.ErrnoException & { unavailable?: string };
+    // The signer or another service is unavailable.
+    if (unavailable !== undefined) return undefined;
+    // `pg` throws an error without a message if a host has several addresses and refuses at all of them.
+    const text = message || code;
+    if (unavailableCodes.test(code) || unavailableMessages.test(message)) return `cannot be reached: ${text}`;
+    // A wrong password or role, no such database, and a missing right.
+    if (/^(28\w{3}|3D000|42501)$/.test(code)) return `cannot be used: ${text}`;
+  }
+  return undefined;
+}
+
 interface MarkedError {
   isUnavailable?: true;
 }

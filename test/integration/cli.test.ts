@@ -144,7 +144,7 @@ test('an unreachable database is reported in plain words', async () => {
   const env = { DATABASE_URL: 'postgresql://unknown@127.0.0.1:1/nothing' };
   const { code, stderr } = await runCommand(['migrate'], { env });
   expect(code).toBe(1);
-  expect(stderr).toContain('the database refuses connections; is PostgreSQL running');
+  expect(stderr).toContain('the database cannot be reached: connect ECONNREFUSED 127.0.0.1:1');
   const { code: withoutUrl, stderr: advice } = await runCommand(['migrate']);
   expect(withoutUrl).toBe(2);
   expect(advice).toContain('DATABASE_URL is missing');

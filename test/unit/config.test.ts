@@ -660,10 +660,14 @@ describe('a deployment with several cells', () => {
 
   test('a command needs the name of a cell, unless it acts on all', () => {
     const { env } = withFile({ directory_url: directory, cells: [eu, us] });
-    expect(readDatabaseConfig({ cell: 'us' }, env)).toEqual({ kind: 'postgres', url: us.database_url });
+    expect(readDatabaseConfig({ cell: 'us' }, env)).toEqual({
+      ...{ kind: 'postgres', url: us.database_url, cell: 'us' },
+    });
     expect(readDatabases({}, env).map(({ cell }) => cell)).toEqual(['eu', 'us']);
-    for (const flags of [{}, { cell: 'asia' }]) {
-      expect(faultsIn(() => readDatabaseConfig(flags, env))).toEqual(['--cell: expected one of `eu`, `us`']);
+    expect(faultsIn(() => readDatabaseConfig({}, env))).toEqual(['--cell: expected one of `eu`, `us`']);
+    for (const read of [readDatabaseConfig, readDatabases]) {
+      const faults = faultsIn(() => read({ cell: 'asia' }, env));
+      expect(faults).toEqual(['--cell: expected one of `eu`, `us`, got `asia`']);
     }
   });
 
@@ -688,7 +692,7 @@ describe('a deployment with several cells', () => {
     [
       'a database twice',
       { directory_url: directory, cells: [eu, { ...eu, name: 'us' }] },
-      /at \/cells\/1\/database_url: expected another/,
+      /at \/cells\/1\/database_url: expected another database_url than that of the cell `eu`/,
     ],
     [
       'a typo',
@@ -699,6 +703,11 @@ describe('a deployment with several cells', () => {
       'a bad pool',
       { directory_url: directory, cells: [{ ...eu, pool: 0 }] },
       /at \/cells\/0\/pool: expected a whole number/,
+    ],
+    [
+      'a typo at the top',
+      { directory_url: directory, cells: [eu], direktory_url: directory },
+      /at \/direktory_url: expected one of directory_url, cells$/,
     ],
     ['null', { directory_url: directory, cells: [null] }, /at \/cells\/0: expected an object/],
   ])('a fault names the file and the place: %s', (_, content, expected) => {

@@ -30,6 +30,18 @@ export async function makeSchema(databaseUrl: string): Promise<void> {
   if (found.length === 0) await ask(databaseUrl, `create schema if not exists "${schema}"`);
 }
 
+/** Returns what is the same for all URLs of a schema: the cluster, the database and the name of the schema. */
+export async function placeOf(databaseUrl: string): Promise<string> {
+  const [row] = await ask<{ place: string }>(
+    databaseUrl,
+    `select (select system_identifier from pg_control_system()) || '/' ||
+       (select oid from pg_database where datname = current_database()) || '/' ||
+       coalesce($1, current_schema(), '') as place`,
+    schemaOf(databaseUrl) ?? null,
+  );
+  return row!.place;
+}
+
 /** Returns whether the database has the extension that distributes schemas. */
 export function isDistributable(databaseUrl: string): Promise<boolean> {
   return hasCitus((text) => ask(databaseUrl, text));
