@@ -4,10 +4,10 @@ const SLICE = 40;
 const waiting: (() => void)[] = [];
 
 /**
- * Waits until the event loop has run other work. Each turn of the event loop runs only one slice of all generators
- * that wait here, because many slices in a row would block the loop too.
+ * Waits until the event loop has run other work. Each turn of the event loop continues only one of all that wait here,
+ * because many slices in a row would block the loop too.
  */
-function nextTurn(): Promise<void> {
+export function nextTurn(): Promise<void> {
   return new Promise((resolve) => {
     if (waiting.push(resolve) === 1) setImmediate(runOne);
   });

@@ -1,6 +1,7 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
+import { nextTurn } from '../../engine/in-slices.ts';
 import { ApiError } from '../../errors.ts';
 import type { Log } from '../../ports/runtime.ts';
 import { errorAnswer } from '../error-response.ts';
@@ -126,6 +127,8 @@ function serve(
     waiting += 1;
     if (waiting > MAX_WAITING) socket.pause();
     last = last.then(async () => {
+      // Other connections get their turn although many messages have arrived together.
+      await nextTurn();
       if (!disconnected.signal.aborted)
         send(await answerText(data.toString(), (message) => answer(message, sender)));
       waiting -= 1;

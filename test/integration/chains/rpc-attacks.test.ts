@@ -86,3 +86,24 @@ test('1,000 idle sockets: others are served meanwhile', async () => {
   for (const socket of sockets) socket.terminate();
   await expect.poll(async () => (await call('eth_chainId')).result).toBe('0x2105');
 });
+
+test('a request is answered while many messages of other connections wait', async () => {
+  const url = `${sandbox.rpcUrl.replace('http', 'ws')}/base`;
+  const sockets = Array.from({ length: 100 }, () => new WebSocket(url));
+  await Promise.all(sockets.map((socket) => new Promise((resolve) => socket.once('open', resolve))));
+  const count = 20 * sockets.length;
+  let answered = 0;
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const message = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'eth_chainId', params: [] });
+  for (const socket of sockets) {
+    socket.on('message', () => {
+      answered += 1;
+      if (answered === count) resolve();
+    });
+    for (let sent = 0; sent < 20; sent += 1) socket.send(message);
+  }
+  expect(await call('eth_chainId')).toMatchObject({ result: '0x2105' });
+  expect(answered).toBeLessThan(count / 2);
+  await promise;
+  for (const socket of sockets) socket.terminate();
+});

@@ -9,6 +9,7 @@ import {
   erc20Abi,
   type Hex,
   http,
+  keccak256,
   parseEther,
   publicActions,
   webSocket,
@@ -403,5 +404,84 @@ describe('development methods', () => {
     expect(await ask('anvil_dropTransaction', hash)).toBe(hash);
     await expect(reader.getTransaction({ hash })).rejects.toThrow('could not be found');
     expect(await ask('anvil_dropTransaction', hash)).toBeNull();
+  });
+
+  test('while automine is off, transactions wait for a block, also where each is included at once', async () => {
+    const { writer, reader, ask } = await onNewChain();
+    expect(await ask('evm_setAutomine', false)).toBeNull();
+    const hashes = [0, 1].map((nonce) =>
+      writer.sendTransaction({ to: stranger, value: 1n, nonce, gas: 21_000n }),
+    );
+    const [first, second] = await Promise.all(hashes);
+    await ask('evm_increaseTime', 60);
+    expect(await reader.getTransaction({ hash: first! })).toMatchObject({ blockNumber: null });
+    await ask('evm_mine');
+    const { blockNumber } = await reader.getTransactionReceipt({ hash: first! });
+    expect(await reader.getTransactionReceipt({ hash: second! })).toMatchObject({ blockNumber });
+    await ask('anvil_setAutomine', true);
+    const third = await writer.sendTransaction({ to: stranger, value: 1n });
+    expect((await reader.getTransactionReceipt({ hash: third })).status).toBe('success');
+  });
+
+  test('a missing nonce holds back at most 64 transactions of an account', async () => {
+    const { account, writer, reader, ask, chain } = await onNewChain();
+    const fields = {
+      to: stranger,
+      value: 1n,
+      gas: 21_000n,
+      maxFeePerGas: 10n ** 9n,
+      maxPriorityFeePerGas: 0n,
+    };
+    const send = async (nonce: number) =>
+      ask(
+        'eth_sendRawTransaction',
+        await account.signTransaction({ type: 'eip1559', chainId: chain.id, nonce, ...fields }),
+      );
+    for (let nonce = 1; nonce <= 64; nonce += 1) await send(nonce);
+    await expect(send(65)).rejects.toThrow('account limit exceeded');
+    expect(await reader.getTransactionCount({ address: account.address })).toBe(0);
+    // The missing transaction is accepted, and all are included.
+    await writer.sendTransaction({ to: stranger, value: 1n, nonce: 0, gas: 21_000n });
+    expect(await reader.getTransactionCount({ address: account.address })).toBe(65);
+    await send(65);
+    expect(await reader.getBalance({ address: stranger })).toBe(66n);
+  });
+
+  test('a transaction of type 4 needs a recipient and an authorization', async () => {
+    const { account, ask, chain } = await onNewChain();
+    const authorization = await account.signAuthorization({ address: stranger, chainId: chain.id, nonce: 1 });
+    const send = async (changed: object) =>
+      ask(
+        'eth_sendRawTransaction',
+        await account.signTransaction({
+          ...{ type: 'eip7702', chainId: chain.id, nonce: 0, to: stranger, gas: 200_000n },
+          ...{ maxFeePerGas: 10n ** 9n, maxPriorityFeePerGas: 0n, authorizationList: [authorization] },
+          ...changed,
+        } as never),
+      );
+    await expect(send({ authorizationList: [] })).rejects.toThrow('empty auth list');
+    await expect(send({ to: undefined, data: '0x00' })).rejects.toThrow('cannot be used to create contract');
+    await expect(send({ maxFeePerGas: 1n })).rejects.toThrow('max fee per gas less than block base fee');
+    await expect(ask('eth_sendRawTransaction', '0x03c0')).rejects.toThrow('without blobs');
+    expect(await send({})).toMatch(/^0x/);
+  });
+
+  test('blocks and transactions are found by hash as they are by number', async () => {
+    const { ask, reader, deploy } = await onNewChain();
+    await deploy();
+    const { hash, number, transactions } = await reader.getBlock();
+    const at = `0x${number.toString(16)}`;
+    const [byHash, byNumber] = await Promise.all([
+      ask('eth_getTransactionByBlockHashAndIndex', hash, '0x0'),
+      ask('eth_getTransactionByBlockNumberAndIndex', at, '0x0'),
+    ]);
+    expect(byHash).toEqual(byNumber);
+    expect(byHash).toMatchObject({ hash: transactions[0] });
+    expect(await ask('eth_getBlockTransactionCountByHash', hash)).toBe('0x1');
+    expect(await ask('eth_getTransactionByBlockHashAndIndex', hash, '0x1')).toBeNull();
+    const raw = (await ask('eth_getRawTransactionByHash', transactions[0])) as Hex;
+    expect(keccak256(raw)).toBe(transactions[0]);
+    const everywhere = await ask('eth_getLogs', { address: [], fromBlock: '0x0' });
+    expect(everywhere).toEqual(await ask('eth_getLogs', { fromBlock: '0x0' }));
   });
 });

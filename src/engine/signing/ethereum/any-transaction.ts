@@ -126,7 +126,11 @@ export async function decodeEthereumTransaction(serialized: string): Promise<Eth
   } catch {
     // The error below rejects the bytes.
   }
-  throw new InvalidTransactionError('', 'expected a serialized transaction in canonical encoding');
+  const expected =
+    prefix === '0x03'
+      ? 'expected a transaction without blobs (of type 0, 1, 2 or 4)'
+      : 'expected a serialized transaction in canonical encoding';
+  throw new InvalidTransactionError('', expected);
 }
 
 // Uses `as never`, because each codec's types require its literal prefix, which is only known at run time.

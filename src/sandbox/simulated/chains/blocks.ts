@@ -44,6 +44,11 @@ export interface Blocks {
   head(): Block;
   /** Returns the time of a block without transactions, in Unix seconds. */
   secondsOf(blockNumber: number): number;
+  /**
+   * With true, transactions wait until blocks are mined with `mine`. Ends with false, and when the content of the store
+   * is replaced.
+   */
+  hold(isHeld: boolean): void;
   /** Mines extra blocks immediately. The first one includes every ready transaction. */
   mine(count: number): Promise<Block>;
   /** Returns the time at which a transaction that is received now becomes due for inclusion. */
@@ -81,6 +86,7 @@ export function makeBlocks<Plan>(options: BlocksOptions<Plan>): Blocks {
   const { store, clock, terms, confirmAfterMs, pool, caip2 } = options;
   const chain = chainRow(options);
   const mutex = createMutex();
+  let heldContent: unknown;
 
   const heightAt = (row: ChainRow, ms: number): number =>
     Math.max(row.height, row.base_height + Math.floor((ms - row.base_ms) / terms.blockMs));
@@ -113,6 +119,8 @@ export function makeBlocks<Plan>(options: BlocksOptions<Plan>): Blocks {
     }
   }
 
+  const isHeld = (): boolean => heldContent !== undefined && heldContent === store.content();
+
   async function process(): Promise<ChainRow> {
     const nowMs = clock.now();
     const row = chain.read(nowMs);
@@ -128,15 +136,14 @@ export function makeBlocks<Plan>(options: BlocksOptions<Plan>): Blocks {
     }
     if (hasMoved) {
       const isExtra = confirmAfterMs !== undefined;
-      // Make blocks at each due time, and at the current time for transactions whose validity window has opened or
-      // closed since.
-      for (const atMs of [...new Set(pool.due(nowMs).map(({ dueMs }) => dueMs)), nowMs]) {
-        await fill(row, { untilMs: atMs, atMs, isExtra });
-      }
+      // Make blocks at each time since the last call at which a transaction became due, and at the current time for
+      // those that were due earlier and waited, for example for a nonce or their validity window.
+      const times = isHeld() ? [] : [...pool.dueTimes(row.seen_ms, nowMs), nowMs];
+      for (const atMs of new Set(times)) await fill(row, { untilMs: atMs, atMs, isExtra });
       row.height = heightAt(row, nowMs);
       row.seen_ms = nowMs;
       chain.write(row);
-    } else if (confirmAfterMs === 0) {
+    } else if (confirmAfterMs === 0 && !isHeld()) {
       if (await fill(row, { untilMs: nowMs, atMs: nowMs, isExtra: true })) chain.write(row);
     }
     return row;
@@ -198,6 +205,9 @@ export function makeBlocks<Plan>(options: BlocksOptions<Plan>): Blocks {
       const after = near('> ? order by number')?.seconds ?? Math.floor(read().seen_ms / 1000);
       const ms = before.next_ms + (blockNumber - before.number - 1) * terms.blockMs;
       return Math.min(Math.floor(ms / 1000), after);
+    },
+    hold(isWanted) {
+      heldContent = isWanted ? store.content() : undefined;
     },
     mine: (count) => alone(() => mine(count)),
     exclusively: (work) => alone(async () => store.atomically(work)),

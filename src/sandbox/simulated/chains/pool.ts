@@ -72,12 +72,15 @@ export interface Pool<Plan> {
   add(entry: NewEntry<Plan>): void;
   isKnown(hash: string): boolean;
   isPending(hash: string): boolean;
+  pendingCount(): number;
   senderOf(hash: string): string | undefined;
   /** Finds a transaction, whether pending or included. Returns undefined for an unknown one. */
   find(hash: string): PoolEntry<Plan> | undefined;
   waiting(sender: string, lane: string): readonly PoolEntry<Plan>[];
   /** Returns the pending transactions that are due by `untilMs`, in order of arrival. */
   due(untilMs: number): readonly PoolEntry<Plan>[];
+  /** Returns the times from `fromMs` to `untilMs` at which pending transactions become due, in order. */
+  dueTimes(fromMs: number, untilMs: number): readonly number[];
   include(entry: PoolEntry<Plan>, block: Block, execution: Execution): void;
   /** Records that a block includes an entry until it is abandoned. The entry stays pending. */
   includeForNow(entry: PoolEntry<Plan>, block: Block, execution: Execution): void;
@@ -132,6 +135,11 @@ export function makePool<Plan>(
       return row && toEntry<Plan>(row);
     },
     isPending: (hash) => rowOf(hash)?.state === 'pending',
+    pendingCount: () =>
+      store.first<{ count: number }>(
+        "select count(*) as count from transactions where caip2 = ? and state = 'pending'",
+        caip2,
+      )?.count ?? 0,
     waiting: (sender, lane) =>
       store
         .all<TransactionRow>(
@@ -146,6 +154,14 @@ export function makePool<Plan>(
           ...[caip2, untilMs],
         )
         .map((row) => toEntry<Plan>(row)),
+    dueTimes: (fromMs, untilMs) =>
+      store
+        .all<{ due_ms: number }>(
+          `select distinct due_ms from transactions
+           where caip2 = ? and state = 'pending' and due_ms between ? and ? order by due_ms`,
+          ...[caip2, fromMs, untilMs],
+        )
+        .map(({ due_ms: dueMs }) => dueMs),
     include: (entry, block, execution) => include(store, caip2, { entry, block, execution }),
     includeForNow: ({ id }, block, { fee, failure }) =>
       store.run(

@@ -9,6 +9,10 @@ import type { DecodedTransaction, EvmPlan } from './plan.ts';
 const BUMP_PERCENT = 110n;
 /** The maximum size of the code that creates a smart contract, in bytes (EIP-3860). */
 const MAX_INIT_CODE = 49_152;
+/** CHOICE: as in geth by default, at most 64 transactions of an account wait behind a missing nonce. */
+const MAX_BEHIND_GAP = 64;
+/** CHOICE: as in geth by default, a chain keeps at most 5,120 pending transactions. */
+const MAX_PENDING = 5_120;
 
 /** Adds a transaction to the pool or rejects it. The checks are those of a node. */
 export function acceptTransaction(
@@ -24,10 +28,19 @@ export function acceptTransaction(
     nonce: state.accounts.nonce(sender, lane),
   });
   if (fault !== undefined) return refuse(...fault);
+  if (pool.pendingCount() >= MAX_PENDING) return refuse('invalid', 'txpool is full');
   const waiting = pool.waiting(sender, lane);
   const replaced = waiting.find((entry) => entry.nonce === Number(decoded.nonce));
   if (replaced !== undefined && !outbids(plan, replaced.plan)) {
     return refuse('underpriced', 'replacement transaction underpriced');
+  }
+  const next = nextNonce(
+    state.accounts.nonce(sender, lane),
+    waiting.map((entry) => entry.nonce),
+  );
+  const behindGap = waiting.filter(({ nonce = 0 }) => nonce > next).length;
+  if (replaced === undefined && Number(decoded.nonce) > next && behindGap >= MAX_BEHIND_GAP) {
+    return refuse('invalid', `account limit exceeded: ${behindGap} transactions wait for nonce ${next}`);
   }
   const others = waiting.filter((entry) => entry !== replaced).map((entry) => entry.plan);
   if (!canAfford(state, [...others, plan])) {
@@ -37,6 +50,13 @@ export function acceptTransaction(
   const times = { receivedMs: world.clock.now(), dueMs: blocks.dueMs() };
   pool.add({ hash, sender, lane, nonce: Number(decoded.nonce), plan, ...times });
   return { isAccepted: true, hash };
+}
+
+/** Returns the first nonce that no transaction has. The nonces of waiting transactions are in order. */
+function nextNonce(stored: number, waiting: readonly (number | undefined)[]): number {
+  let next = stored;
+  for (const nonce of waiting) if (nonce === next) next += 1;
+  return next;
 }
 
 function faultOf(
@@ -56,6 +76,13 @@ function faultOf(
     const fault = `max initcode size exceeded: code size ${initCode.length / 2}, limit ${MAX_INIT_CODE}`;
     return ['invalid', fault];
   }
+  // EIP-7702
+  if (plan.raw?.startsWith('0x04') === true) {
+    if (plan.authorizations.length === 0) return ['invalid', 'EIP-7702 transaction with empty auth list'];
+    if (plan.calls.some(({ to }) => to === null)) {
+      return ['invalid', 'EIP-7702 transaction cannot be used to create contract'];
+    }
+  }
   if (plan.gasLimit > TRANSACTION_GAS_CAP) {
     return ['invalid', `transaction gas limit too high (cap: ${TRANSACTION_GAS_CAP}, tx: ${plan.gasLimit})`];
   }
@@ -63,7 +90,8 @@ function faultOf(
     return ['invalid', 'max priority fee per gas higher than max fee per gas'];
   }
   if (plan.maxFeePerGas < chain.baseFee) {
-    return ['underpriced', `max fee per gas less than the base fee ${chain.baseFee}`];
+    const terms = `address: ${plan.sender}, maxFeePerGas: ${plan.maxFeePerGas}, baseFee: ${chain.baseFee}`;
+    return ['underpriced', `max fee per gas less than block base fee: ${terms}`];
   }
   return undefined;
 }

@@ -189,6 +189,12 @@ export function makeDevelopment(parts: EvmParts): Development {
     (params) =>
       blocks.exclusively(() => work(params));
 
+  const setAutomine: DevelopmentMethod = ([isOn]) => {
+    isAutomatic = isOn === true;
+    blocks.hold(isOn === false);
+    return null;
+  };
+
   const own: Record<string, DevelopmentMethod> = {
     async mine([count]) {
       await mine(count == null ? 1n : numberOf(count, 'blocks'));
@@ -234,10 +240,7 @@ export function makeDevelopment(parts: EvmParts): Development {
       return text;
     }),
     getAutomine: () => isAutomatic,
-  };
-  const setAutomine: DevelopmentMethod = ([isOn]) => {
-    isAutomatic = isOn === true;
-    return null;
+    setAutomine,
   };
 
   return {
@@ -254,7 +257,6 @@ export function makeDevelopment(parts: EvmParts): Development {
         reorganize(numberOf(depth, 'depth'));
         return null;
       }),
-      anvil_setAutomine: setAutomine,
       evm_setAutomine: setAutomine,
       async evm_mine([options]) {
         const { blocks: count = 1, timestamp = options } = isRecord(options)

@@ -29,6 +29,9 @@ const byHash: ReadonlySet<string> = new Set([
   'eth_getBlockByHash',
   'eth_getTransactionByHash',
   'eth_getTransactionReceipt',
+  'eth_getRawTransactionByHash',
+  'eth_getBlockTransactionCountByHash',
+  'eth_getTransactionByBlockHashAndIndex',
 ]);
 
 type Answer = { readonly result: unknown } | undefined;

@@ -37,8 +37,10 @@ export interface Position {
 export function readFilter(filter: unknown): LogFilter {
   if (!isRecord(filter)) throw invalid('invalid argument: expected a filter');
   const { address, topics } = filter;
+  const addresses = address == null ? [] : alternatives(address).map(addressOf);
   return {
-    addresses: address == null ? undefined : new Set(alternatives(address).map(addressOf)),
+    // As in geth, an empty list selects all addresses.
+    addresses: addresses.length === 0 ? undefined : new Set(addresses),
     topics: topics == null ? [] : topicsOf(topics),
   };
 }

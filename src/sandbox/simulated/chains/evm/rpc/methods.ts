@@ -172,16 +172,12 @@ const methods: Readonly<Record<string, Method>> = {
     const all = inBlock(parts, number);
     return all.map((receipt) => receiptView(parts, receipt, all));
   },
-  eth_getBlockTransactionCountByNumber: ({ parts }, [block]) => {
-    const number = knownBlock(parts, block);
-    return number === undefined ? null : quantity(inBlock(parts, number).length);
-  },
-  eth_getTransactionByBlockNumberAndIndex: ({ parts }, [block, index]) => {
-    const number = knownBlock(parts, block);
-    const receipt =
-      number === undefined ? undefined : inBlock(parts, number)[Number(numberOf(index, 'index'))];
-    return receipt === undefined ? null : transactionBy(parts, receipt.hash);
-  },
+  eth_getBlockTransactionCountByNumber: ({ parts }, [block]) => transactionCount(parts, block),
+  eth_getBlockTransactionCountByHash: ({ parts }, [blockHash]) => transactionCount(parts, { blockHash }),
+  eth_getTransactionByBlockNumberAndIndex: ({ parts }, [block, index]) => transactionAt(parts, block, index),
+  eth_getTransactionByBlockHashAndIndex: ({ parts }, [blockHash, index]) =>
+    transactionAt(parts, { blockHash }, index),
+  eth_getRawTransactionByHash: ({ parts }, [hash]) => parts.pool.find(hashText(hash))?.plan.raw ?? null,
   eth_getLogs: async ({ parts }, [filter]) => {
     const { logs, rest } = await logsOfUpstream(parts, filter);
     return rest === undefined ? logs : [...logs, ...(await logsOf(parts, rest))];
@@ -245,6 +241,17 @@ function watchOf({ signal, isLate }: RpcCaller): Watch {
       if (isLate()) throw new RpcError(SERVER_ERROR, 'execution aborted (timeout = 5s)');
     },
   };
+}
+
+function transactionCount(parts: EvmParts, block: unknown): string | null {
+  const number = knownBlock(parts, block);
+  return number === undefined ? null : quantity(inBlock(parts, number).length);
+}
+
+function transactionAt(parts: EvmParts, block: unknown, index: unknown) {
+  const number = knownBlock(parts, block);
+  const receipt = number === undefined ? undefined : inBlock(parts, number)[Number(numberOf(index, 'index'))];
+  return receipt === undefined ? null : transactionBy(parts, receipt.hash);
 }
 
 async function callOnly(
