@@ -1,3 +1,4 @@
+import { decimalText, readDecimal, round } from '../../engine/assets/decimal.ts';
 import { chainOfCaip2 } from '../../engine/assets/known-chains.ts';
 
 /** The meaning of a color: success, needs attention, failure, in progress, or none. */
@@ -118,4 +119,18 @@ export function toneOfHttp(status: number): Tone {
   if (status === 0 || status >= 500) return 'bad';
   if (status >= 400) return 'warn';
   return 'good';
+}
+
+const MAX_DECIMALS = 6;
+/** The decimals of an amount of 1,000 or more. */
+const FEW_DECIMALS = 2;
+
+/** Formats a decimal amount for a list, such as `100,000`, `1,493.27` or `0.000011`. */
+export function shortAmount(amount: string): string {
+  const decimal = readDecimal(amount);
+  if (decimal === undefined) return amount;
+  const isLarge = decimal.digits >= 1000n * 10n ** BigInt(decimal.scale);
+  const rounded = round(decimal, isLarge ? FEW_DECIMALS : MAX_DECIMALS);
+  if (rounded.digits === 0n && decimal.digits > 0n) return '<0.000001';
+  return groupedText(decimalText(rounded));
 }

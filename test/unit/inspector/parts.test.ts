@@ -7,11 +7,17 @@ import type {
 import { connectionTexts } from '../../../src/web/inspector/connect.ts';
 import { coverageMap, strengthOf } from '../../../src/web/inspector/coverage-map.ts';
 import { flowOf, spread } from '../../../src/web/inspector/money-flow.ts';
-import { chainOf, inWords, shortened, toneOf, usdText } from '../../../src/web/inspector/names.ts';
+import {
+  chainOf,
+  inWords,
+  shortAmount,
+  shortened,
+  toneOf,
+  usdText,
+} from '../../../src/web/inspector/names.ts';
 import { codeOf } from '../../../src/web/inspector/requests/as-code.ts';
 import { requestsOverTime } from '../../../src/web/inspector/requests/over-time.ts';
 import { ownerSigners } from '../../../src/web/inspector/wallet-facts.ts';
-import { shortAmount } from '../../../src/web/inspector/wallets/amount.tsx';
 
 describe('names', () => {
   test('a chain has one name, whether it is known by its CAIP-2 id, its name or its type', () => {

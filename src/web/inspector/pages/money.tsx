@@ -3,13 +3,12 @@ import { decimalText, fromRaw } from '../../../engine/assets/decimal.ts';
 import type { SandboxAssetBooks, SandboxFiatBooks } from '../../../sandbox/generated/schemas.ts';
 import { control } from '../control.ts';
 import { flowOf } from '../money-flow.ts';
-import { groupedText, inWords, shortened } from '../names.ts';
+import { groupedText, inWords, shortAmount, shortened } from '../names.ts';
 import { Flow } from '../parts/flow.tsx';
 import { Chain, Label } from '../parts/label.tsx';
 import { Empty, Failure, Skeleton } from '../parts/states.tsx';
 import { useLoaded } from '../parts/use-loaded.tsx';
 import { hrefOf } from '../routes.ts';
-import { shortAmount } from '../wallets/amount.tsx';
 
 /** Where the money of every asset came from, and where it is. */
 export function Page() {
