@@ -44,12 +44,16 @@ export interface Departures extends MovesOfCell {
   connect(parts: Parts): void;
   /** Lets the jobs end, which rest during a move. Call it once no request runs any more. */
   stop(): void;
+  /** Returns whether the rows of an app have been taken out of this cell. An app that only leaves still has its rows. */
+  hasLeft(appId: string): boolean;
   /** Returns the same units of work. They commit only what is certainly still in this cell. */
   guard(openUnit: OpenUnit): OpenUnit;
 }
 
 export function watchDepartures({ log, cell }: { readonly log: Log; readonly cell: string }): Departures {
   const leaving = new Set<string>();
+  /** The apps among those whose rows have been taken. */
+  const taken = new Set<string>();
   const inProgress = new Map<string, number>();
   const idle = new Map<string, () => void>();
   let parts: Parts | undefined;
@@ -58,7 +62,7 @@ export function watchDepartures({ log, cell }: { readonly log: Log; readonly cel
   let next: SeenMove | undefined;
   let known = 0;
   let drained = 0;
-  /** Increases whenever an app begins to leave. */
+  /** Increases whenever an app begins to leave, and when its rows have been taken. */
   let departures = 0;
   let isStopped = false;
 
@@ -78,8 +82,15 @@ export function watchDepartures({ log, cell }: { readonly log: Log; readonly cel
         }
         continue;
       }
-      if (state !== 'arrived' && state !== 'aborted') refuse(appId);
-      else leaving.delete(appId);
+      if (state === 'arrived' || state === 'aborted') {
+        leaving.delete(appId);
+        taken.delete(appId);
+      } else {
+        refuse(appId);
+        // A unit of work that was opened while the app was leaving may not commit either once the rows are gone.
+        if (!taken.has(appId)) departures += 1;
+        taken.add(appId);
+      }
       if (next?.appId === appId) next = undefined;
       if (draining?.appId === appId) end(draining, state);
     }
@@ -224,6 +235,7 @@ export function watchDepartures({ log, cell }: { readonly log: Log; readonly cel
         if (await confirm()) requireHere(appId);
       }
     },
+    hasLeft: (appId) => taken.has(appId),
     guard: (openUnit) => async (write) => {
       const unit = await openUnit(write);
       if (!write) return unit;

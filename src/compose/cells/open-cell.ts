@@ -84,8 +84,11 @@ interface CellParts {
    * @throws StartError when another cell of this server has the same database.
    */
   readonly claim: (identity: string) => void;
-  /** Whether apps can be moved to another cell of this server. */
-  readonly canAppsLeave: boolean;
+  /**
+   * Finds the cell that has an app which has left this cell; undefined if none is known to have it yet. Undefined if no
+   * app can leave.
+   */
+  readonly findNext: ((appId: string) => Promise<OpenCell | undefined>) | undefined;
   /** How long to wait for a read-only database; undefined for the default. */
   readonly recoveryMs: number | undefined;
 }
@@ -168,14 +171,19 @@ export async function connectCell(
 export async function startCell(
   { settings, database, jobsDatabase, pulse, counters, replica, onDoubt }: CellConnections,
   { config, services: shared, metrics, check, failures }: SharedParts,
-  { admission, claim, recoveryMs, canAppsLeave }: CellParts,
+  { admission, claim, recoveryMs, findNext }: CellParts,
 ): Promise<OpenCell> {
   const { name } = settings;
   const { log, keyStore, ids, clock, machine } = shared;
-  const departures = canAppsLeave ? watchDepartures({ log, cell: name }) : undefined;
+  const departures = findNext !== undefined ? watchDepartures({ log, cell: name }) : undefined;
   const units = unitsOf(database, metrics?.transaction);
-  const unitsOfJobs = unitsOf(jobsDatabase, metrics?.transaction);
-  const services: Services = { ...shared, uses: createUseLog({ inUnit: inUnitOf(units), log }) };
+  const guarded = (plain: OpenUnit): OpenUnit => departures?.guard(plain) ?? plain;
+  const unitsOfJobs = guarded(unitsOf(jobsDatabase, metrics?.transaction));
+  const uses = createUseLog({
+    ...{ inUnit: inUnitOf(guarded(units)), log, hasLeft: departures?.hasLeft },
+    findOther: async (appId) => (await findNext?.(appId))?.services.uses,
+  });
+  const services: Services = { ...shared, uses };
   // The start uses the connection of the heartbeats. The connections for requests are opened on demand. If the start
   // opened them, hundreds of cells would open hundreds of connections that are not needed yet.
   const starting = inUnitOf(unitsOf(pulse));
@@ -222,7 +230,7 @@ export async function startCell(
       observe: metrics?.job,
     });
     const { jobs } = beside;
-    const openUnit = departures?.guard(beside.openUnit) ?? beside.openUnit;
+    const openUnit = guarded(beside.openUnit);
     const openUnitOfRequests = committingUnlessFrozen(openUnit, restores.freeze);
     departures?.connect({ alive, jobs, flush: () => services.uses.flush() });
     await sealStoredTestCodes(keyStore, starting);

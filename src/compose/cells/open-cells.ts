@@ -140,7 +140,8 @@ export async function openCells(
       if (stopping.signal.aborted) return;
       try {
         const started = await startCell(cell, shared, {
-          ...{ admission: admissions.get(name), recoveryMs, canAppsLeave: directory !== undefined },
+          ...{ admission: admissions.get(name), recoveryMs },
+          findNext: names && ((appId) => findNext(appId, name)),
           claim: (identity) => claim(name, identity),
         });
         open.set(name, started);
@@ -149,6 +150,12 @@ export async function openCells(
         failures.set(cell, error);
       }
     });
+  const names = directory && cacheNames(directory, log);
+  const findNext = async (appId: string, before: string): Promise<OpenCell | undefined> => {
+    const next = open.get((await names?.findAgain(appId)) ?? connected[0].settings.name);
+    if (next === undefined || next.name === before || (await next.moves?.isLeaving(appId))) return undefined;
+    return next;
+  };
   const hasOthers = connected.length > 1;
   // A cell in recovery must not keep the place that healthy cells wait for. It is retried anyway.
   await Promise.all(connected.map((cell) => start(cell, hasOthers ? 0 : undefined)));
@@ -188,7 +195,6 @@ export async function openCells(
 
   const first = connected[0].settings.name;
   const anyCell = (): Cell => open.get(first) ?? [...open.values()][0]!;
-  const names = directory && cacheNames(directory, log);
   const isKnown = (name: string): boolean => connected.some(({ settings }) => settings.name === name);
   const named = (name: string): OpenCell => {
     const cell = open.get(name);

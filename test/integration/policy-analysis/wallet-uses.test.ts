@@ -1,5 +1,8 @@
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { silentLog } from '../../../src/adapters/log.ts';
+import { watchDepartures } from '../../../src/compose/cells/departures.ts';
+import type { MoveState } from '../../../src/domain/base/processes/server-processes.ts';
 import { replayPolicy } from '../../../src/domain/requests/policy-analysis/replay-policy.ts';
 import type { Tables } from '../../../src/domain/tables.ts';
 import {
@@ -207,6 +210,60 @@ describe.each(databaseKinds)('%s', (kind) => {
     await log.add(record('5001'));
     const ids = (await usesKept()).map(({ request_id: id }) => Number(id));
     expect(ids).toEqual(Array.from({ length: 5002 }, (_, index) => index));
+  });
+
+  test('uses of an app that moved while the process was suspended are stored where the app is', async () => {
+    const departures = watchDepartures({ log: silentLog, cell: 'old' });
+    const hear = (number: number, state: MoveState) =>
+      departures.watch.note([{ number, state, appId: 'acme', moveId: '1-a' }]);
+    let isCertain = false;
+    departures.connect({
+      alive: {
+        isCertain: () => isCertain,
+        // The first heartbeat after the pause brings the news.
+        async confirm() {
+          if (!isCertain) hear(2, 'taken');
+          isCertain = true;
+          return 0;
+        },
+        beat: async () => undefined,
+      },
+      jobs: { whileResting: (work) => work() },
+      flush: async () => undefined,
+    });
+    const inNewCell: string[] = [];
+    let hasArrived = false;
+    const log = createUseLog({
+      inUnit: inUnitOf(departures.guard(unitsOf(house.database))),
+      log: services.log,
+      hasLeft: departures.hasLeft,
+      findOther: async () =>
+        hasArrived
+          ? { add: async ({ requestId }) => void inNewCell.push(requestId), flush: async () => undefined }
+          : undefined,
+    });
+    await log.add(record('late'));
+    await log.add(record('neighbour', { appId: 'other' }));
+    await expect(log.flush()).rejects.toMatchObject({ code: 'unavailable' });
+    await log.flush();
+    expect((await usesKept()).map(({ request_id: id }) => id)).toEqual(['neighbour']);
+    const counted = house.database.orm.em
+      .fork()
+      .getKysely<Tables>()
+      .selectFrom('use_volumes')
+      .select('app_id');
+    expect(await counted.execute()).toEqual([{ app_id: 'other' }]);
+    expect(inNewCell).toEqual([]);
+    hasArrived = true;
+    await log.flush();
+    expect(inNewCell).toEqual(['late']);
+    // The app comes back, and its uses are stored here again.
+    hear(3, 'arrived');
+    await log.add(record('back'));
+    await log.flush();
+    expect((await usesKept()).map(({ request_id: id }) => id)).toEqual(['neighbour', 'back']);
+    expect(inNewCell).toEqual(['late']);
+    departures.stop();
   });
 
   test('uses are deleted after thirty days, oldest first, in bounded batches', async () => {

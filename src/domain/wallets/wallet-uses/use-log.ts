@@ -90,6 +90,13 @@ const WAIT_MS = 100;
 /** The limits of the queue. Above them, callers wait until their record is stored. */
 const MAX_WAITING = { records: 5000, characters: 8_000_000 };
 
+interface UseLogOptions extends Pick<OperationContext, 'inUnit' | 'log'> {
+  /** Returns whether the rows of an app have been taken out of this database. Default: they never are. */
+  readonly hasLeft?: ((appId: string) => boolean) | undefined;
+  /** Returns the log of the database that has the app now; undefined if none is known to have it yet. */
+  readonly findOther?: ((appId: string) => Promise<UseLog | undefined>) | undefined;
+}
+
 /**
  * Returns a log that stores the records of many requests in one transaction.
  *
@@ -97,8 +104,11 @@ const MAX_WAITING = { records: 5000, characters: 8_000_000 };
  * would turn read-only transactions into ones that are synced to disk, which made `personal_sign` twice as expensive. A
  * killed process loses the records of its last 100 ms; a stopped process loses none. Denials are stored before the
  * response.
+ *
+ * CHOICE: an app may have moved to another database before its records were stored, because the process was suspended.
+ * The records belong to its wallets, so they are stored where the app is. They wait until it has arrived.
  */
-export function createUseLog({ inUnit, log }: Pick<OperationContext, 'inUnit' | 'log'>): UseLog {
+export function createUseLog({ inUnit, log, hasLeft, findOther }: UseLogOptions): UseLog {
   let waiting: UseRecord[] = [];
   let waitingCharacters = 0;
   let timer: NodeJS.Timeout | undefined;
@@ -107,19 +117,40 @@ export function createUseLog({ inUnit, log }: Pick<OperationContext, 'inUnit' | 
   const store = async (): Promise<void> => {
     clearTimeout(timer);
     timer = undefined;
-    const batch = waiting;
-    if (batch.length === 0) return;
+    if (waiting.length === 0) return;
+    let batch = waiting;
     waiting = [];
     waitingCharacters = 0;
     try {
-      await inUnit((em) => insertUses(em, batch));
+      const moved = hasLeft === undefined ? [] : batch.filter(({ appId }) => hasLeft(appId));
+      if (moved.length > 0) {
+        const late = await handOver(moved);
+        batch = batch.filter((record) => !moved.includes(record));
+        putBack(late);
+      }
+      if (batch.length > 0) await inUnit((em) => insertUses(em, batch));
     } catch (error) {
       // The records of a failed batch are stored again, together with newer records.
-      waiting = [...batch, ...waiting];
-      waitingCharacters = waiting.reduce((sum, record) => sum + lengthOf(record), 0);
-      wait();
+      putBack(batch);
       throw error;
     }
+  };
+  const putBack = (records: readonly UseRecord[]): void => {
+    if (records.length === 0) return;
+    waiting = [...records, ...waiting];
+    waitingCharacters = waiting.reduce((sum, record) => sum + lengthOf(record), 0);
+    wait();
+  };
+  /** Adds records to the logs of the databases that have their apps. Returns the records that must wait. */
+  const handOver = async (records: readonly UseRecord[]): Promise<UseRecord[]> => {
+    const late: UseRecord[] = [];
+    for (const [appId, ofApp] of Map.groupBy(records, (record) => record.appId)) {
+      const other = await findOther?.(appId).catch(() => undefined);
+      if (other === undefined) late.push(...ofApp);
+      // A full log keeps a record although it rejects.
+      else for (const record of ofApp) await other.add(record).catch(() => undefined);
+    }
+    return late;
   };
   const flush = (): Promise<void> => {
     // Batches are stored one after the other, so a flush waits for all earlier records.
