@@ -10,7 +10,7 @@ import { tempoChains } from '../sponsors.ts';
 import { movementsOf, type Simulated, transfersAfter, transfersOf, type World } from '../world.ts';
 import { acceptTransaction } from './accept-transaction.ts';
 import { tokenAt } from './contracts/tokens.ts';
-import { dryRun, dryRunAll } from './dry-run.ts';
+import { dryRunAll } from './dry-run.ts';
 import { fundContinued, fundEvm } from './faucet.ts';
 import { readContract } from './machine.ts';
 import { type EvmParts, makeEvmParts } from './parts.ts';
