@@ -14,6 +14,7 @@ import type { KeyStoreSettings } from '../../config/signer.ts';
 import { type EcBackend, ecBackend } from '../../engine/crypto/secp256k1.ts';
 import { type Finding, fault, ok, warning } from '../../tools/findings.ts';
 import { checkDatabase } from './check-database.ts';
+import { checkDirectory } from './check-directory.ts';
 
 /** Checks all requirements of `custos serve`, in parallel. Changes nothing. */
 export async function examineProduction(
@@ -41,6 +42,7 @@ export async function examineProduction(
     checkProcess(config, outside),
     checkDisk(outside.folder),
     checkCurve(ecBackend),
+    checkDirectory(config.cells),
     ...config.cells.cells.map(examineCell),
   ]);
   return findings.flat();

@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
-import { ReadOnlyDatabaseError } from '../../admin/administration.ts';
+import { asStartError, ReadOnlyDatabaseError } from '../../admin/administration.ts';
+import { unknownCells } from '../../admin/cells.ts';
 import type { ServeConfig } from '../../config/config.ts';
 import { StartError } from '../../config/start-error.ts';
 import { isUnavailable, notFound } from '../../errors.ts';
@@ -147,7 +148,7 @@ export async function openCells(
         open.set(name, started);
         failures.delete(cell);
       } catch (error) {
-        failures.set(cell, error);
+        failures.set(cell, asStartError(error, directory === undefined ? undefined : name));
       }
     });
   const names = directory && cacheNames(directory, log);
@@ -158,7 +159,11 @@ export async function openCells(
   };
   const hasOthers = connected.length > 1;
   // A cell in recovery must not keep the place that healthy cells wait for. It is retried anyway.
-  await Promise.all(connected.map((cell) => start(cell, hasOthers ? 0 : undefined)));
+  const follower = directory && followDirectory(directory, connected, { log, signal: stopping.signal });
+  await Promise.all([
+    ...connected.map((cell) => start(cell, hasOthers ? 0 : undefined)),
+    follower?.firstAttempt,
+  ]);
   if (open.size === 0 && hasOthers) {
     // No cell has started, so this wait delays no cell, and a server that gave up now would have to be started again.
     const recovering = connected.filter((cell) => failures.get(cell) instanceof ReadOnlyDatabaseError);
@@ -166,6 +171,7 @@ export async function openCells(
   }
   const shares = [...failures.values()].find((failure) => failure instanceof SharedDatabaseError);
   if (shares !== undefined || open.size === 0) {
+    stopping.abort();
     await Promise.all([...open.values()].map((cell) => cell.close()));
     throw shares ?? failures.get(connected[0]);
   }
@@ -235,6 +241,9 @@ export async function openCells(
     },
     async checkReady() {
       const cells = [...open.values()];
+      // A server that knows no app would refuse all of them.
+      if (follower?.isReached() === false && names?.knowsAny() !== true)
+        throw new Error('the directory of apps is unavailable');
       if (connected.length === 1) return cells[0]!.checkReady();
       if (cells.some(isServing)) return;
       const checks = cells.map((cell) => inCheck(() => cell.checkReady()));
@@ -248,6 +257,39 @@ export async function openCells(
       await Promise.all([...open.values()].map((cell) => cell.close()));
     },
   };
+}
+
+/** Tries to read the directory until it succeeds once. Logs why it fails, and which cells the server lacks. */
+function followDirectory(
+  directory: CellDirectory,
+  cells: Connections['cells'],
+  { log, signal }: { readonly log: Log; readonly signal: AbortSignal },
+) {
+  let isReached = false;
+  let logged: string | undefined;
+  const attempt = async (): Promise<void> => {
+    try {
+      const apps = await directory.countByCell();
+      isReached = true;
+      for (const text of unknownCells(
+        cells.map(({ settings }) => settings),
+        apps,
+      ))
+        log.error({}, text);
+    } catch (err) {
+      const reason = String(err);
+      log[reason === logged ? 'debug' : 'error']({ err }, 'the directory of apps is unavailable; will retry');
+      logged = reason;
+    }
+  };
+  const firstAttempt = attempt();
+  void firstAttempt.then(async () => {
+    while (!isReached && !signal.aborted) {
+      await pause(RETRY_MS, undefined, { signal, ref: false }).catch(() => undefined);
+      if (!signal.aborted) await attempt();
+    }
+  });
+  return { firstAttempt, isReached: () => isReached };
 }
 
 /**
@@ -296,6 +338,8 @@ interface CellNames {
   findAgain(appId: string): Promise<string | undefined>;
   /** Caches the cell of an app that has proved to be in it, even if the directory has no entry for the app. */
   keep(appId: string, cell: string): void;
+  /** Returns whether the cell of any app is known. */
+  knowsAny(): boolean;
 }
 
 function cacheNames(directory: CellDirectory, log: Log): CellNames {
@@ -340,6 +384,7 @@ function cacheNames(directory: CellDirectory, log: Log): CellNames {
       return known?.cell;
     },
     findAgain: (appId) => begin(appId),
+    knowsAny: () => placed.size > 0,
     async find(appId) {
       if (!appIds.test(appId) || absent.has(appId)) return undefined;
       if (lookUps.size >= MAX_LOOK_UPS && !lookUps.has(appId))

@@ -7,7 +7,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { administerApps } from '../../../src/admin/administration.ts';
 import { exportLog } from '../../../src/admin/audit/export-log.ts';
 import { verifyLog } from '../../../src/admin/audit/verify-log.ts';
-import type { CellsFile } from '../../../src/config/cells.ts';
+import { checkDirectory } from '../../../src/admin/doctor/check-directory.ts';
+import type { CellSettings, CellsFile } from '../../../src/config/cells.ts';
 import { limitTo } from '../../../src/jobs/job-context.ts';
 import { openCellDirectory } from '../../../src/storage/cell-directory.ts';
 import { startProduction, type TestProduction } from '../../support/monitoring/production.ts';
@@ -378,6 +379,69 @@ test('a server does not start when two cells have the same database', async () =
   await expect(startProduction({ ...keys, CUSTOS_CELLS_FILE: twice })).rejects.toThrow(
     /the cells `(eu|asia)` and `(eu|asia)` have the same database and schema/,
   );
+});
+
+test('a server without its directory is not ready, and says so; one with a cell too few says so', async () => {
+  const lines: string[] = [];
+  const write = (fields: object, message: string): void => {
+    const { err } = fields as { err?: Error };
+    lines.push(`${message} ${err?.message ?? ''}`);
+  };
+  const log = { debug: write, info: write, warn: write, error: write };
+  const start = (content: CellsFile) => {
+    const other = join(folder, 'other.json');
+    writeFileSync(other, JSON.stringify(content));
+    return startProduction({ ...keys, CUSTOS_CELLS_FILE: other }, log);
+  };
+  const lost = await start({ ...file, directory_url: 'postgresql://custos@127.0.0.1:1/directory' });
+  try {
+    expect((await fetch(`${lost.adminUrl}/readyz`)).status).toBe(503);
+    expect(lines).toContainEqual(
+      expect.stringMatching(
+        /^the directory of apps is unavailable; .*directory_url\) cannot be reached: connect/,
+      ),
+    );
+  } finally {
+    await lost.close();
+  }
+  const fewer = await start({ ...file, cells: file.cells.slice(0, 1) });
+  try {
+    expect((await fetch(`${fewer.adminUrl}/readyz`)).status).toBe(200);
+    expect(lines).toContainEqual(
+      expect.stringContaining('in the cell `us`, which the cells file does not have'),
+    );
+  } finally {
+    await fewer.close();
+  }
+});
+
+test('the doctor compares the directory with the cells', async () => {
+  const examine = (change: { directoryUrl?: string; names?: readonly string[] }) => {
+    const cells = (change.names ?? ['eu', 'us']).map((name) => ({
+      ...{ name, databaseUrl: apps[name === 'eu' ? 'eu' : 'us'].url, poolSize: 1, acceptsApps: true },
+    })) as [CellSettings, ...CellSettings[]];
+    return checkDirectory({ directoryUrl: change.directoryUrl ?? file.directory_url, cells });
+  };
+  const texts = async (change: Parameters<typeof examine>[0]) =>
+    (await examine(change)).map(({ name, state, text }) => `${state} ${name}: ${text}`).join('\n');
+  expect(await texts({})).toBe('ok directory: it has 2 app(s)');
+  expect(await texts({ directoryUrl: apps.eu.url })).toMatch(
+    /^fault directory: .*lacks its table `app_cells`/,
+  );
+  const nowhere = 'postgresql://custos@127.0.0.1:1/directory';
+  expect(await texts({ directoryUrl: nowhere })).toMatch(/^fault directory: .*cannot be reached/);
+  expect(await texts({ names: ['eu'] })).toMatch(
+    /^fault directory: .*`us`, which the cells file does not have/,
+  );
+  expect(await texts({ names: ['eu', 'us', 'asia'] })).toMatch(
+    /it places apps of the cell `asia` in another one: .* in `us`(?:.|\n)*fault cells: the cells `us` and `asia` have the same/,
+  );
+  const empty = await freshPostgres();
+  const directory = openCellDirectory(empty, () => undefined);
+  await directory.prepare();
+  await directory.close();
+  const found = await texts({ directoryUrl: empty });
+  expect(found).toBe(`fault directory: it has no entry for apps of the cell \`us\`: ${apps.us.id}`);
 });
 
 test('an address that guesses apps is refused before the directory is asked; known apps of that address are served', async () => {
