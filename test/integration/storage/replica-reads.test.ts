@@ -94,10 +94,11 @@ describe.each(databaseKinds)('on %s', (kind) => {
     expect(await wallets()).toEqual([]);
     lagMs = 1000;
     expect(await wallets()).toEqual(['solana']);
-    await replica.database.orm.em.fork().execute('alter table wallets rename to absent');
+    const change = (what: string) => replica.database.orm.em.fork().execute(`alter table ${what}`);
+    await change('wallets rename column chain_type to absent');
     // A failure that is not the connection's is not hidden.
     await expect(wallets()).rejects.not.toBeInstanceOf(ApiError);
-    await replica.database.orm.em.fork().execute('alter table absent rename to wallets');
+    await change('wallets rename column absent to chain_type');
     isAway = true;
     expect(await wallets()).toEqual([]);
   });

@@ -7,7 +7,7 @@ import type { AuditActor, AuditRecord, AuditTrail } from '../../../ports/audit.t
 import type { KeyStore } from '../../../ports/key-store.ts';
 import type { UnitContext } from '../../../ports/operation-context.ts';
 import type { Entropy } from '../../../ports/runtime.ts';
-import { isDatabaseCollision } from '../../../storage/database-errors.ts';
+import { isDatabaseCollision, isSchemaLost } from '../../../storage/database-errors.ts';
 import { certainInsertionWithId, insertedId } from '../../../storage/prepared-statements.ts';
 import { dropPartition, type PartitionedTable, partitionsOf } from '../../../storage/schema/partitions.ts';
 import { prepareQuery } from '../../prepared-query.ts';
@@ -61,7 +61,7 @@ export async function writeRecord(
     const inserted = await insertRow(em, row, { commits: options?.isLast === true });
     notes.lastRecord = { pendingId: insertedId(inserted), recordedAtMs: record.atMs };
   } catch (error) {
-    if (isUnavailable(error) || isDatabaseCollision(error)) throw error;
+    if (isDatabaseCollision(error) || (isUnavailable(error) && !isSchemaLost(error))) throw error;
     throw new ApiError('unavailable', 'the audit log cannot be written', {
       cause: error,
       headers: { 'retry-after': '2' },
