@@ -118,13 +118,15 @@ export function moveApp(options: MoveOptions): Promise<MovedApp> {
 /**
  * Gives up a move that was interrupted: the app stays in its cell.
  *
+ * @param given `to` may be omitted, unless the directory names the new cell already.
  * @throws ConfigError; StartError if the app is in the new cell already, or is not on its way.
  */
-export function abortMove(
-  options: Omit<MoveOptions, 'onStep' | 'onProgress'>,
+export async function abortMove(
+  given: Pick<MoveOptions, 'appId' | 'cells'> & { readonly to?: string | undefined },
 ): Promise<{ readonly app_id: string; readonly cell: string }> {
-  const { appId, to } = options;
-  return withSides(options, async ({ from, target, directory, isPlaced }) => {
+  const { appId } = given;
+  const to = given.to ?? (await destinationOf(given));
+  return withSides({ ...given, to }, async ({ from, target, directory, isPlaced }) => {
     const move = await findMove(from, appId);
     if (move === undefined || (move.state !== 'draining' && move.state !== 'taken') || move.other_cell !== to)
       throw new StartError(`the app \`${appId}\` is not on its way to the cell \`${to}\``);
@@ -152,6 +154,22 @@ export function abortMove(
     if (isPlaced) await directory.move({ app_id: appId, from: to, to: from.name });
     return { app_id: appId, cell: from.name };
   });
+}
+
+/** Returns the cell to which an app is on its way, as its old cell has it. */
+async function destinationOf({
+  appId,
+  cells: deployment = readCells(),
+}: Pick<MoveOptions, 'appId' | 'cells'>) {
+  const { cells, directoryUrl } = deployment;
+  const placed = directoryUrl && (await withDirectory(directoryUrl, (directory) => directory.find(appId)));
+  const cell = cells.find(({ name }) => name === (placed ?? cells[0].name));
+  if (cell !== undefined) {
+    const side = await openSide(cell);
+    const move = await findMove(side, appId).finally(() => side.database.close());
+    if (move?.state === 'draining' || move?.state === 'taken') return move.other_cell;
+  }
+  throw new StartError(`the app \`${appId}\` is not on its way to another cell`);
 }
 
 const otherCommand = (appId: string): StartError =>

@@ -110,7 +110,7 @@ export function appsCommand(): Command {
 }
 
 interface MoveFlags {
-  to: string;
+  to?: string;
   abort?: boolean;
   json?: boolean;
 }
@@ -119,7 +119,7 @@ function moveCommand(): Command {
   return new Command('move')
     .description('move an app to another cell; its requests get 503 in the meantime')
     .argument('<app-id>', 'id of the app')
-    .requiredOption('--to <cell>', 'the new cell')
+    .option('--to <cell>', 'the new cell; may be omitted with --abort')
     .option('--abort', 'give up a move that was interrupted: the app stays in its cell')
     .option('--json', 'print JSON')
     .addHelpText('after', moveHelp)
@@ -130,15 +130,16 @@ function moveCommand(): Command {
         printApp(json === undefined ? {} : { json }, kept, `kept  ${appId}\n      in the cell ${kept.cell}`);
         return;
       }
+      if (to === undefined) throw new ConfigError('invalid option:', ['--to is missing: the new cell']);
       const moved = await moveApp({ appId, to });
-      const text = `moved  ${appId}\n       ${moved.from} -> ${moved.to}, ${moved.rows} rows, requests refused for ${(moved.refused_ms / 1000).toFixed(1)} s`;
+      const text = `moved  ${appId}\n       ${moved.from} -> ${moved.to}, ${moved.rows} rows, requests refused for ${(moved.refused_ms / 1000).toFixed(1)} s by this run`;
       printApp(json === undefined ? {} : { json }, moved, text);
     });
 }
 
 const moveHelp = `
 All servers must serve both cells. If the command is interrupted, run it again:
-it continues. See docs/scale.md.
+it continues, and prints the time of its own run only. See docs/scale.md.
 
 Example:
   $ custos apps move cm3k8v0q1x5z7b2n4w6y9t0ra --to eu-2

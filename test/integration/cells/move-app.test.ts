@@ -298,7 +298,7 @@ test.for(['drained', 'taken'] as const)(
       },
     });
     await expect(killed).rejects.toThrow(Killed);
-    await abortMove({ appId: app.id, to: 'new', cells: readCells(env) });
+    await abortMove({ appId: app.id, cells: readCells(env) });
     expect(await cellsOf(app)).toEqual(['old']);
     await whenServed(app, wallet);
     expect(await sign(app, wallet)).toBe(signature);
@@ -485,6 +485,29 @@ test('a command that aborts a move was killed between its steps: the next one ab
   await abortMove({ appId: app.id, to: 'new', cells: readCells(env) });
   await whenServed(app, wallet);
   expect(await sign(app, wallet)).toBe(signature);
+});
+
+test('a move to a cell that is lost for good is aborted with an empty database in its place', async () => {
+  const app = await createApp();
+  const { wallet, signature } = await populate(app);
+  const killed = move(app, {
+    onStep: (done) => {
+      if (done === 'taken') throw new Killed();
+    },
+  });
+  await expect(killed).rejects.toThrow(Killed);
+  const cells = readCells(env);
+  const inPlace = (databaseUrl: string) => {
+    const [first, ...others] = cells.cells;
+    const replaced = others.map((cell) => (cell.name === 'new' ? { ...cell, databaseUrl } : cell));
+    return { ...cells, cells: [first, ...replaced] as const };
+  };
+  const dead = inPlace('postgresql://custos@127.0.0.1:1/custos');
+  await expect(abortMove({ appId: app.id, cells: dead })).rejects.toThrow('cannot be reached');
+  await abortMove({ appId: app.id, cells: inPlace(await freshPostgres()) });
+  await whenServed(app, wallet);
+  expect(await sign(app, wallet)).toBe(signature);
+  await expect(abortMove({ appId: app.id, cells })).rejects.toThrow('is not on its way to another cell');
 });
 
 test('an aborted move places the app in the cell that has it, if the new cell has lost it', async () => {
