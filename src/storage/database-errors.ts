@@ -77,9 +77,9 @@ export function accessFault(error: unknown): string | undefined {
     if (unavailable !== undefined) return undefined;
     // `pg` throws an error without a message if a host has several addresses and refuses at all of them.
     const text = message || code;
+    // A missing table, a wrong password or role, no such database, and a missing right.
+    if (/^(42P01|28\w{3}|3D000|3F000|42501)$/.test(code)) return `cannot be used: ${text}`;
     if (unavailableCodes.test(code) || unavailableMessages.test(message)) return `cannot be reached: ${text}`;
-    // A wrong password or role, no such database, and a missing right.
-    if (/^(28\w{3}|3D000|42501)$/.test(code)) return `cannot be used: ${text}`;
   }
   return undefined;
 }
