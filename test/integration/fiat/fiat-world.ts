@@ -137,7 +137,8 @@ export async function openFiatWorld(kind: DatabaseKind, options: FiatWorldOption
       onPoint?.('after broadcast');
       return answer;
     };
-    const simulate = async () => ({ succeeds: false, reason: 'reverts', message: 'paused' }) as const;
+    const reverts = { succeeds: false, index: 0, reason: 'reverts', message: 'paused' } as const;
+    const simulate: typeof chain.simulate = async () => reverts;
     return { ...chain, broadcast, ...(weather.reverts ? { simulate } : {}) };
   };
   // As in the sandbox, whose chains list their transfers.
