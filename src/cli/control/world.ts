@@ -114,7 +114,7 @@ interface PoolsFlags extends SandboxClientFlags {
 const poolsExamples = `
 Examples:
   $ custos pools --chain base
-  $ custos pools --transaction 0x5c504ed432cb51138bcf09aa5e8a410dd4a1e204ef8… --json`;
+  $ custos pools --transaction 0x5c50… --json`;
 
 /** Returns the command `custos pools`, which prints the liquidity pools of simulated chains. */
 export function poolsCommand(): Command {

@@ -171,6 +171,8 @@ const shown = [
   // They need Docker, the packed package, a database server or a node of others.
   ...['docker ', 'CONTAINER_ENGINE', 'import { GenericContainer', 'npx @redocly/cli', 'kill -HUP', 'useradd'],
   ...['wal_level', 'pg_basebackup', 'restore_command', 'touch /restored', 'create role', '   createdb'],
+  // For an administrator who has looked at the database.
+  ...['drop schema if exists', 'delete from wallet_uses'],
   // They need a cluster of Citus, on which they were followed by hand.
   ...['   apt-get install', '   shared_preload_libraries', '   create database', String.raw`   \c custos`],
   ...['select table_name, nodename', '  pg_dump'],

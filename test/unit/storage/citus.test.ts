@@ -122,8 +122,9 @@ test.each([
   ['XX000', 'could not commit transaction for shard 102008 on at least one active node', true],
   ['XX000', 'could not extend file "base/16384/108822": No space left on device', true],
   ['58030', 'failed to complete COPY on 10.0.0.2:5432', true],
-  ['XX000', 'cache lookup failed for relation 16384', false],
-])('a coordinator that has lost the node with the rows is unavailable: %s %s', (code, message, expected) => {
+  ['XX000', 'cache lookup failed for relation 16384', true],
+  ['XX000', 'cache lookup failed for type 16384', false],
+])('a node that was lost, or whose tables were dropped, is unavailable: %s %s', (code, message, expected) => {
   const error = markUnavailable(Object.assign(new Error(message), { code, severity: 'ERROR' }));
   expect([isUnavailable(error), isConnectionLost(error)]).toEqual([expected, false]);
   // Another node may answer the next attempt.
