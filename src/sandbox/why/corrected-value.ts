@@ -16,7 +16,7 @@ interface WrongValue {
   readonly message: string;
 }
 
-/** What the caller probably meant. */
+/** The value that the caller probably meant, and how a hint says so. */
 export interface Correction {
   /** Continues a sentence after "expected". Undefined if the message of the validator says it well. */
   readonly expected?: string;

@@ -264,17 +264,22 @@ async function whenServed(app: App, wallet: string): Promise<void> {
 
 class Killed extends Error {}
 
+/** Begins a move whose command is killed after a step. */
+async function killedAfter(step: MoveStep, app: App): Promise<void> {
+  const killed = move(app, {
+    onStep: (done) => {
+      if (done === step) throw new Killed();
+    },
+  });
+  await expect(killed).rejects.toThrow(Killed);
+}
+
 test.for(['drained', 'taken', 'put', 'placed'] as const)(
   'a move that is killed when the app is %s continues, and the app is never in two cells',
   async (step) => {
     const app = await createApp();
     const { wallet, signature } = await populate(app);
-    const killed = move(app, {
-      onStep: (done) => {
-        if (done === step) throw new Killed();
-      },
-    });
-    await expect(killed).rejects.toThrow(Killed);
+    await killedAfter(step, app);
     expect((await cellsOf(app)).length).toBeLessThan(2);
     // While its rows are in the old cell, the app is served there again after some time.
     const expected = { drained: [200, 503], taken: [503], put: [503], placed: [200] }[step];
@@ -292,12 +297,7 @@ test.for(['drained', 'taken'] as const)(
   async (step) => {
     const app = await createApp();
     const { wallet, key, signature } = await populate(app);
-    const killed = move(app, {
-      onStep: (done) => {
-        if (done === step) throw new Killed();
-      },
-    });
-    await expect(killed).rejects.toThrow(Killed);
+    await killedAfter(step, app);
     await abortMove({ appId: app.id, cells: readCells(env) });
     expect(await cellsOf(app)).toEqual(['old']);
     await whenServed(app, wallet);
@@ -317,12 +317,7 @@ test.for(['drained', 'taken'] as const)(
 
 test('after the rows are in the new cell, a move cannot be aborted', async () => {
   const app = await createApp();
-  const killed = move(app, {
-    onStep: (done) => {
-      if (done === 'put') throw new Killed();
-    },
-  });
-  await expect(killed).rejects.toThrow(Killed);
+  await killedAfter('put', app);
   await expect(abortMove({ appId: app.id, to: 'new', cells: readCells(env) })).rejects.toThrow(
     'is in the cell `new` already; repeat the move to finish it',
   );
@@ -433,12 +428,7 @@ test('a command that was suspended does nothing when others have finished its mo
       if (step !== 'placed') return;
       await move(app);
       await move(app, { to: 'old' });
-      const later = move(app, {
-        onStep: (done) => {
-          if (done === 'taken') throw new Killed();
-        },
-      });
-      await expect(later).rejects.toThrow(Killed);
+      await killedAfter('taken', app);
     },
   });
   expect(await cellsOf(app)).toEqual([]);
@@ -450,12 +440,7 @@ test('a command that was suspended does nothing when others have finished its mo
 test('an app moves back, and away again, although the last step of its first move is missing', async () => {
   const app = await createApp();
   const { wallet, signature } = await populate(app);
-  const killed = move(app, {
-    onStep: (done) => {
-      if (done === 'placed') throw new Killed();
-    },
-  });
-  await expect(killed).rejects.toThrow(Killed);
+  await killedAfter('placed', app);
   await move(app, { to: 'old' });
   await move(app);
   expect(await cellsOf(app)).toEqual(['new']);
@@ -467,12 +452,7 @@ test('an app moves back, and away again, although the last step of its first mov
 test('a command that aborts a move was killed between its steps: the next one aborts it', async () => {
   const app = await createApp();
   const { wallet, signature } = await populate(app);
-  const killed = move(app, {
-    onStep: (done) => {
-      if (done === 'taken') throw new Killed();
-    },
-  });
-  await expect(killed).rejects.toThrow(Killed);
+  await killedAfter('taken', app);
   await rows(
     'new',
     `insert into app_moves (app_id, number, state, move_id, other_cell, changed_at_ms)
@@ -490,12 +470,7 @@ test('a command that aborts a move was killed between its steps: the next one ab
 test('a move to a cell that is lost for good is aborted with an empty database in its place', async () => {
   const app = await createApp();
   const { wallet, signature } = await populate(app);
-  const killed = move(app, {
-    onStep: (done) => {
-      if (done === 'taken') throw new Killed();
-    },
-  });
-  await expect(killed).rejects.toThrow(Killed);
+  await killedAfter('taken', app);
   const cells = readCells(env);
   const inPlace = (databaseUrl: string) => {
     const [first, ...others] = cells.cells;
@@ -513,12 +488,7 @@ test('a move to a cell that is lost for good is aborted with an empty database i
 test('an aborted move places the app in the cell that has it, if the new cell has lost it', async () => {
   const app = await createApp();
   const { wallet, signature } = await populate(app);
-  const killed = move(app, {
-    onStep: (done) => {
-      if (done === 'taken') throw new Killed();
-    },
-  });
-  await expect(killed).rejects.toThrow(Killed);
+  await killedAfter('taken', app);
   const directory = openCellDirectory(urls.directory, () => undefined);
   await directory.move({ app_id: app.id, from: 'old', to: 'new' });
   await abortMove({ appId: app.id, to: 'new', cells: readCells(env) });

@@ -6,8 +6,8 @@ import { afterAll, describe, expect, test } from 'vitest';
 import { temporaryFolder } from '../../support/run-custos.ts';
 import { clientsFolder, languages } from './languages.ts';
 
-// What the suite of clients/ cannot say as data: values that JSON or the types of another language do not have. Nothing
-// is sent: no server listens at port 1.
+// Values that the cases of clients/suite cannot have, because JSON or the types of another language lack them. The
+// clients refuse them before they send anything, so no server listens at port 1.
 const run = promisify(execFile);
 const folder = temporaryFolder();
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

@@ -13,7 +13,7 @@ interface SearchableListProps<Row> {
   readonly title: string;
   /** What the rows are called, one and many, such as `['wallet', 'wallets']`. */
   readonly nouns: readonly [string, string];
-  /** What the filter compares with, such as `name or id`. */
+  /** The names of the members that the filter compares, such as `name or id`. */
   readonly searchLabel: string;
   /** The rows. Undefined while they are loaded. */
   readonly rows: readonly Row[] | undefined;

@@ -1,5 +1,6 @@
 import type { BroadcastOutcome, BroadcastRefusal } from '../../../../ports/chains.ts';
 import { refuse } from '../decode-or-refuse.ts';
+import type { PoolEntry } from '../pool.ts';
 import { canAfford } from './gas-payment.ts';
 import { TRANSACTION_GAS_CAP } from './machine.ts';
 import type { EvmParts } from './parts.ts';
@@ -34,10 +35,7 @@ export function acceptTransaction(
   if (replaced !== undefined && !outbids(plan, replaced.plan)) {
     return refuse('underpriced', 'replacement transaction underpriced');
   }
-  const next = nextNonce(
-    state.accounts.nonce(sender, lane),
-    waiting.map((entry) => entry.nonce),
-  );
+  const next = nextNonce(state.accounts.nonce(sender, lane), waiting);
   const behindGap = waiting.filter(({ nonce = 0 }) => nonce > next).length;
   if (replaced === undefined && Number(decoded.nonce) > next && behindGap >= MAX_BEHIND_GAP) {
     return refuse('invalid', `account limit exceeded: ${behindGap} transactions wait for nonce ${next}`);
@@ -52,10 +50,15 @@ export function acceptTransaction(
   return { isAccepted: true, hash };
 }
 
-/** Returns the first nonce that no transaction has. The nonces of waiting transactions are in order. */
-function nextNonce(stored: number, waiting: readonly (number | undefined)[]): number {
+/**
+ * Returns the account's first nonce that no transaction has.
+ *
+ * @param stored the nonce in the latest state.
+ * @param waiting the account's pending transactions, in the order of their nonces.
+ */
+export function nextNonce(stored: number, waiting: readonly Pick<PoolEntry<EvmPlan>, 'nonce'>[]): number {
   let next = stored;
-  for (const nonce of waiting) if (nonce === next) next += 1;
+  for (const { nonce } of waiting) if (nonce === next) next += 1;
   return next;
 }
 

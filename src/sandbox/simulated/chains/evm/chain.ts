@@ -8,7 +8,7 @@ import { assertNodeAvailable, decodeOrRefuse } from '../decode-or-refuse.ts';
 import { NATIVE } from '../ledger.ts';
 import { tempoChains } from '../sponsors.ts';
 import { movementsOf, type Simulated, transfersAfter, transfersOf, type World } from '../world.ts';
-import { acceptTransaction } from './accept-transaction.ts';
+import { acceptTransaction, nextNonce } from './accept-transaction.ts';
 import { tokenAt } from './contracts/tokens.ts';
 import { dryRunAll } from './dry-run.ts';
 import { fundContinued, fundEvm } from './faucet.ts';
@@ -93,7 +93,11 @@ function queries(
       for (const token of tokens) amounts.push(await balanceOf(parts, address.toLowerCase(), token));
       return amounts;
     },
-    nonce: (address) => atHead(() => BigInt(nextNonce(parts, address.toLowerCase()))),
+    nonce: (given) =>
+      atHead(() => {
+        const address = given.toLowerCase();
+        return BigInt(nextNonce(state.accounts.nonce(address, ''), parts.pool.waiting(address, '')));
+      }),
     fees: async () => ({ maxFeePerGas: 2n * baseFee + priorityFee, maxPriorityFeePerGas: priorityFee }),
     latestSeconds: () => atHead(() => parts.blocks.head().seconds),
     async simulate(calls) {
@@ -193,12 +197,6 @@ function transferLists({
       atHead(() => transfersOf(world, caip2, { query: lowerCase(query), text: checksummed })),
     transfersAfter: (reading) => atHead(() => transfersAfter(world, caip2, { reading, text: checksummed })),
   };
-}
-
-function nextNonce({ state, pool }: EvmParts, address: string): number {
-  let next = state.accounts.nonce(address, '');
-  for (const entry of pool.waiting(address, '')) if (entry.nonce === next) next += 1;
-  return next;
 }
 
 function lowerCase(query: TransferQuery): TransferQuery {
